@@ -152,7 +152,7 @@ impl Ledger {
     ///
     /// # Errors
     /// The quota that is used up; if there are several, the one that recovers last.
-    pub fn enter(self: &Arc<Ledger>, quotas: &[Quota], at: Instant) -> Result<Option<Entered<'_>>, Exceeded> {
+    pub fn enter(self: &Arc<Ledger>, quotas: &[Quota], at: Instant) -> Result<Option<RequestPermit<'_>>, Exceeded> {
         if !self.limited.load(Ordering::Relaxed) {
             return Ok(None);
         }
@@ -160,7 +160,7 @@ impl Ledger {
         let accounts = &mut *self.accounts.lock();
         // Taken before the rates are checked; a refusal below drops the place again.
         self.hold_below(Quota::ConcurrentRequests, || accounts.limits(Quota::ConcurrentRequests))?;
-        let place = Entered { ledger: self, now };
+        let place = RequestPermit { ledger: self, now };
         let Accounts { quotas: limits, whole, balances, .. } = accounts;
         let rates = [Quota::RequestsPerSecond]
             .iter()
@@ -201,9 +201,9 @@ impl Ledger {
     ///
     /// # Errors
     /// The quota, if all its places are taken.
-    pub fn hold(self: &Arc<Ledger>, quota: Quota) -> Result<Held, Exceeded> {
+    pub fn hold(self: &Arc<Ledger>, quota: Quota) -> Result<QuotaPermit, Exceeded> {
         self.hold_below(quota, || self.limits(quota))?;
-        Ok(Held { ledger: self.clone(), quota })
+        Ok(QuotaPermit { ledger: self.clone(), quota })
     }
 
     /// Takes a place, which the caller must give back.
@@ -306,12 +306,12 @@ impl Ledger {
 
 /// A place of a quota on concurrent use, released when dropped.
 #[derive(Debug)]
-pub struct Held {
+pub struct QuotaPermit {
     ledger: Arc<Ledger>,
     quota: Quota,
 }
 
-impl Drop for Held {
+impl Drop for QuotaPermit {
     fn drop(&mut self) {
         self.ledger.give_back(self.quota);
     }
@@ -320,28 +320,28 @@ impl Drop for Held {
 /// A request's place among the concurrent ones, released when dropped. It borrows the ledger, because all threads
 /// contend on its reference count.
 #[derive(Debug)]
-pub struct Entered<'a> {
+pub struct RequestPermit<'a> {
     ledger: &'a Arc<Ledger>,
     /// When the request arrived, since the ledger's origin.
     now: Duration,
 }
 
-impl Entered<'_> {
+impl RequestPermit<'_> {
     /// Charges a rate quota, as of the arrival of the request.
     pub fn charge(&self, quota: Quota, amount: u64) {
         self.ledger.accounts.lock().charge(quota, amount, self.now);
     }
 
     /// Converts it to an owned place, which can outlive the borrow.
-    pub fn keep(self) -> Held {
-        let held = Held { ledger: self.ledger.clone(), quota: Quota::ConcurrentRequests };
+    pub fn keep(self) -> QuotaPermit {
+        let held = QuotaPermit { ledger: self.ledger.clone(), quota: Quota::ConcurrentRequests };
         // `held` gives the place back instead.
         std::mem::forget(self);
         held
     }
 }
 
-impl Drop for Entered<'_> {
+impl Drop for RequestPermit<'_> {
     fn drop(&mut self) {
         self.ledger.give_back(Quota::ConcurrentRequests);
     }

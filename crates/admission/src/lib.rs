@@ -13,4 +13,4 @@ mod ledger;
 pub mod pace;
 
 pub use bytes::{ByteBudget, ByteShare};
-pub use ledger::{Entered, Held, Ledger};
+pub use ledger::{Ledger, QuotaPermit, RequestPermit};

@@ -115,7 +115,7 @@ pub fn stream_position(text: &str) -> Option<String> {
 
 /// A server whose clients are in-memory byte streams.
 pub struct Server {
-    door: connection::Door,
+    door: connection::ConnectionHandler,
     stopping: watch::Receiver<bool>,
     _stop: watch::Sender<bool>,
     _tending: JoinSet<()>,
@@ -132,7 +132,7 @@ impl Server {
             tending.spawn(async move { gate.tend().await });
         }
         let (stop, stopping) = watch::channel(false);
-        let door = connection::Door::Http(Arc::new(Entry::new(state, listen)?));
+        let door = connection::ConnectionHandler::Http(Arc::new(Entry::new(state, listen)?));
         Ok(Server { door, stopping, _stop: stop, _tending: tending })
     }
 

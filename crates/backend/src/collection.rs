@@ -3,7 +3,7 @@
 use crate::history::History;
 use crate::lookups::Lookups;
 use crate::queries::Queries;
-use crate::read::{At, Head};
+use crate::read::{Head, ReadPoint};
 use crate::writes::Writes;
 use crate::written::Files;
 use meridian_model::{Field, Schema, Seq};
@@ -59,7 +59,7 @@ pub trait Part: Collection {
     /// As [`Collection::items`].
     fn rows(
         &self,
-        at: At,
+        at: ReadPoint,
         question: &Items,
         control: &Control,
     ) -> Result<(Head, Box<dyn RowStream + Send>), QueryError>;

@@ -10,7 +10,7 @@
 //! # Contract
 //! - Calls block, as the store's do, unless their documentation says that they return at once. Each has a deadline or
 //!   a [`Control`](meridian_query::Control).
-//! - A query reads one snapshot, which the [`Head`] of its result names. [`At`] selects the same one again.
+//! - A query reads one snapshot, which the [`Head`] of its result names. [`ReadPoint`] selects the same one again.
 //! - Results are batches of columns. Encoding them for a client is the work of the crates above.
 //! - Errors are values that tell whether the query, the data or the disk was at fault.
 //!
@@ -40,10 +40,10 @@ pub use collection::{Collection, Part};
 pub use embedded::Embedded;
 pub use history::History;
 pub use lookups::Lookups;
-pub use operation::{Figure, FigureKind, Figures, Held, Operation};
+pub use operation::{HeldPartition, Metric, MetricKind, MetricSource, Operation};
 pub use partitioned::Partitioned;
 pub use queries::Queries;
-pub use read::{At, Changes, Eventual, Head, Near, PriorEvents, Read, RowSink, Rows};
+pub use read::{Changes, Eventual, Head, Near, PriorEvents, ReadPoint, ReadResult, RowSink, Rows};
 pub use records::{BackupOf, RecordSource, Records};
 pub use scheduler::PermitScheduler;
 pub use view::View;

@@ -1,6 +1,6 @@
 //! Events of a collection that are passed to a sink without a plan: the nearest, some, or one.
 
-use crate::read::{Near, Read, RowSink};
+use crate::read::{Near, ReadResult, RowSink};
 use meridian_model::{Batch, Seq};
 use meridian_query::{Control, QueryError};
 use meridian_store::StoreError;
@@ -9,7 +9,7 @@ use std::fmt::Debug;
 /// Events of a collection that are passed to a sink without a plan: the nearest, some, or one.
 pub trait Lookups: Debug + Send + Sync {
     /// Returns the event with this id and its number, from the history.
-    fn event(&self, id: &str) -> Result<Read<Option<(Batch, Seq)>>, StoreError>;
+    fn event(&self, id: &str) -> Result<ReadResult<Option<(Batch, Seq)>>, StoreError>;
 
     /// Passes the events in a circle to a sink, nearest first, with their total number. If more than `rows_max` rows
     /// would have to be read, returns `false` and reads none, so that the caller can run it on another thread.

@@ -1,10 +1,10 @@
 //! The cost of a query, for its log lines and spans.
 
-use meridian_observe::{Count, Measured, Stage};
+use meridian_observe::{Count, Stage, StageTimer};
 use meridian_query::Stats;
 
 /// Adds the cost of a query that planned and scanned in one step.
-pub fn counted(scan: &mut Measured, stats: &Stats) {
+pub fn counted(scan: &mut StageTimer, stats: &Stats) {
     if stats.plan_us > 0 {
         scan.split_off(Stage::Plan, stats.plan_us.saturating_mul(1_000));
     }

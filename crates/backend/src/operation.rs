@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 /// A metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Figure {
+pub struct Metric {
     /// How its value changes.
-    pub kind: FigureKind,
+    pub kind: MetricKind,
     /// Its name.
     pub name: &'static str,
     /// The meaning of the count, as a sentence.
@@ -22,7 +22,7 @@ pub struct Figure {
 
 /// How the value of a metric changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FigureKind {
+pub enum MetricKind {
     /// It only grows.
     Counter,
     /// It goes up and down.
@@ -30,11 +30,11 @@ pub enum FigureKind {
 }
 
 /// Returns metrics.
-pub type Figures = Arc<dyn Fn() -> Vec<Figure> + Send + Sync>;
+pub type MetricSource = Arc<dyn Fn() -> Vec<Metric> + Send + Sync>;
 
 /// A partition held by a process, and its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Held {
+pub struct HeldPartition {
     /// Tenant of the collection.
     pub tenant: Arc<str>,
     /// Name of the collection.
@@ -57,12 +57,12 @@ pub trait Operation: Debug + Send + Sync {
     fn charge_to(&self, background: Arc<dyn Background>);
 
     /// Returns the partitions held by this process itself. Returns at once.
-    fn held(&self) -> Vec<Held> {
+    fn held(&self) -> Vec<HeldPartition> {
         Vec::new()
     }
 
     /// Returns metrics of queries served by other processes, or for them. Returns at once.
-    fn figures(&self) -> Vec<Figure> {
+    fn figures(&self) -> Vec<Metric> {
         Vec::new()
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 /// The state of a collection that a query reads.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct At {
+pub struct ReadPoint {
     /// The snapshot that [`Head::seq`] of an earlier result named; `None`: the newest.
     pub seq: Option<Seqs>,
     /// In mode `latest`, also the events that are not the newest of their object.
@@ -24,15 +24,15 @@ pub struct Eventual {
     pub scan_type: Option<Arc<str>>,
 }
 
-impl At {
+impl ReadPoint {
     /// Everything acknowledged before the call.
-    pub fn newest() -> At {
-        At::default()
+    pub fn newest() -> ReadPoint {
+        ReadPoint::default()
     }
 
-    /// [`At::newest`] with all of the history.
-    pub fn history() -> At {
-        At { history: true, ..At::default() }
+    /// [`ReadPoint::newest`] with all of the history.
+    pub fn history() -> ReadPoint {
+        ReadPoint { history: true, ..ReadPoint::default() }
     }
 }
 
@@ -66,7 +66,7 @@ impl Head {
 
 /// A value and the snapshot that it was read from.
 #[derive(Debug, Clone)]
-pub struct Read<T> {
+pub struct ReadResult<T> {
     /// The snapshot.
     pub head: Head,
     /// The amount read.

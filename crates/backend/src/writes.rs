@@ -1,6 +1,6 @@
 //! Writes to a collection, and the memory that they wait for.
 
-use crate::read::At;
+use crate::read::ReadPoint;
 use crate::written::{Deleted, Written};
 use meridian_model::filter::Predicate;
 use meridian_query::{Control, QueryError};
@@ -58,5 +58,10 @@ pub trait Writes: Debug + Send + Sync {
 
     /// Deletes the events that match now, in steps that are each atomic. Events that another write replaces meanwhile
     /// stay.
-    fn delete_matching(&self, predicate: &Predicate, at: At, control: &Control) -> Result<Deleted, PartialDelete>;
+    fn delete_matching(
+        &self,
+        predicate: &Predicate,
+        at: ReadPoint,
+        control: &Control,
+    ) -> Result<Deleted, PartialDelete>;
 }

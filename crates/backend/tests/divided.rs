@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 #![allow(clippy::disallowed_methods, reason = "a deadline of a call is by the real clock")]
 
-use meridian_backend::{At, Backend, Collection, Embedded, Seams, Write};
+use meridian_backend::{Backend, Collection, Embedded, ReadPoint, Seams, Write};
 use meridian_model::builder::Value;
 use meridian_model::{
     Batch, BatchBuilder, Field, FieldColumn, FieldType, GeometryType, IdRole, Mode, Positions, Schema, Seq, TimeRole,
@@ -111,7 +111,7 @@ impl Fixture {
     /// Returns the number of each event by its id, in the view of the mode and in the history.
     fn content(&self) -> [BTreeMap<String, i64>; 2] {
         [false, true].map(|history| {
-            let at = At { seq: None, history, eventual: None };
+            let at = ReadPoint { seq: None, history, eventual: None };
             let rows = self.collection.items(at, &Items::all(&self.collection.schema()), &control()).unwrap();
             let mut found = BTreeMap::new();
             for hits in rows {

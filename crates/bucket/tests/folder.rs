@@ -8,7 +8,7 @@ use meridian_model::builder::Value;
 use meridian_model::{Batch, BatchBuilder, Field, FieldType, GeometryType, IdRole, Schema, TimeRole};
 use meridian_store::bucket::{Bucket, Put};
 use meridian_store::seams::{Random, Seams, SystemRandom};
-use meridian_store::{Collection, Lease, Options, Settings, Standing, Store, Terms, Write, WriteError};
+use meridian_store::{Collection, Lease, LeaseState, Options, Settings, Store, Terms, Write, WriteError};
 use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
@@ -164,7 +164,7 @@ fn an_owner_is_followed_by_another_and_a_reader_sees_it_all() {
     let ttl = Duration::from_millis(400);
     let lease = |node: &str| Lease::new(&world.bucket(), "owner", node, format!("{node}:7070"), ttl, &Seams::real());
     let first_lease = lease("one");
-    assert!(matches!(first_lease.turn().unwrap(), Standing::Owner(_)));
+    assert!(matches!(first_lease.turn().unwrap(), LeaseState::Owner(_)));
     let first = Store::open_shared(options(&world.path("one")), Seams::real(), world.bucket()).unwrap();
     let c = first.create("t", "c", schema(), Settings::default()).unwrap();
     c.write(Write::new(events(&c, 0, 3000))).unwrap();
@@ -178,7 +178,7 @@ fn an_owner_is_followed_by_another_and_a_reader_sees_it_all() {
     // The first stops renewing; the second sees the term unchanged for long enough.
     let second_lease = lease("two");
     let mut turns = 0;
-    while !matches!(second_lease.turn().unwrap(), Standing::Owner(_)) {
+    while !matches!(second_lease.turn().unwrap(), LeaseState::Owner(_)) {
         turns += 1;
         assert!(turns < 200, "it never gets its turn");
         Seams::real().clock.sleep(ttl / 8);
@@ -193,11 +193,11 @@ fn an_owner_is_followed_by_another_and_a_reader_sees_it_all() {
     let late = c.write(Write::new(events(&c, 9000, 9001)));
     assert!(matches!(late, Err(WriteError::Busy(_))), "{late:?}");
     assert!(first.is_outdated() && !second.is_outdated());
-    assert!(first_lease.turn().is_ok_and(|standing| matches!(standing, Standing::Other(Some(_), _))));
+    assert!(first_lease.turn().is_ok_and(|standing| matches!(standing, LeaseState::Other(Some(_), _))));
     second.close().unwrap();
     assert!(reader.refresh().unwrap());
     assert_eq!(read.stats().events, 3019);
     assert_eq!(reader.check(), []);
     second_lease.resign().unwrap();
-    assert!(matches!(first_lease.turn().unwrap(), Standing::Owner(_)), "it need not wait");
+    assert!(matches!(first_lease.turn().unwrap(), LeaseState::Owner(_)), "it need not wait");
 }

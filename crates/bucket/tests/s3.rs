@@ -15,7 +15,7 @@ use meridian_model::builder::Value;
 use meridian_model::{BatchBuilder, Field, FieldType, GeometryType, IdRole, Schema, TimeRole};
 use meridian_store::bucket::{Bucket, Put};
 use meridian_store::seams::{Random, Seams, SystemRandom};
-use meridian_store::{Lease, Options, Settings, Standing, Store, StoreError, Terms, Write};
+use meridian_store::{Lease, LeaseState, Options, Settings, Store, StoreError, Terms, Write};
 use rcgen::{CertificateParams, KeyPair};
 use std::io::ErrorKind;
 use std::sync::{Arc, Barrier};
@@ -329,7 +329,7 @@ fn an_owner_over_a_line_that_breaks_is_followed_by_another_and_a_reader_sees_it_
     let first_lease = lease(world.bucket_over(&line), "one");
     // Its first term has taken effect, without its knowledge.
     line.cut_after(1);
-    assert!(matches!(first_lease.turn().unwrap(), Standing::Owner(_)));
+    assert!(matches!(first_lease.turn().unwrap(), LeaseState::Owner(_)));
     let first = Store::open_shared(path("one"), Seams::real(), world.bucket_over(&line)).unwrap();
     line.cut_before(1);
     let c = first.create("t", "c", schema(), Settings::default()).unwrap();
@@ -361,7 +361,7 @@ fn an_owner_over_a_line_that_breaks_is_followed_by_another_and_a_reader_sees_it_
 
     let second_lease = lease(world.bucket(), "two");
     let mut turns = 0;
-    while !matches!(second_lease.turn().unwrap(), Standing::Owner(_)) {
+    while !matches!(second_lease.turn().unwrap(), LeaseState::Owner(_)) {
         turns += 1;
         assert!(turns < 400, "it never gets its turn");
         Seams::real().clock.sleep(ttl / 8);

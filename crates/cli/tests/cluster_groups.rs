@@ -11,7 +11,7 @@ use common::strict::Strict;
 use common::{PATIENCE, Random, Server, agent, counted, data, meridian};
 use meridian_model::partition_of;
 use meridian_model::policy::groups::Groups;
-use meridian_model::policy::placement::{Placed, places};
+use meridian_model::policy::placement::{LiveCandidate, places};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -45,8 +45,8 @@ fn divided(cluster: &Cluster, processes: usize) -> Vec<String> {
         let held: Vec<(String, String)> = holders(cluster).into_iter().flatten().collect();
         let nodes: Vec<String> =
             held.iter().map(|(node, _)| node.clone()).collect::<BTreeSet<_>>().into_iter().collect();
-        let placed = |(process, node): (usize, &String)| Placed { node: node.clone(), process: process as u64 };
-        let candidates: Vec<Placed> = nodes.iter().enumerate().map(placed).collect();
+        let placed = |(process, node): (usize, &String)| LiveCandidate { node: node.clone(), process: process as u64 };
+        let candidates: Vec<LiveCandidate> = nodes.iter().enumerate().map(placed).collect();
         let wanted = places(Groups::new(GROUPS).unwrap(), &candidates);
         let is_first = |(order, (node, _)): (&Vec<u64>, &(String, String))| nodes[order[0] as usize] == *node;
         if held.len() == usize::from(GROUPS) && nodes.len() == processes && wanted.iter().zip(&held).all(is_first) {

@@ -5,7 +5,7 @@ use sha2::{Digest, Sha256};
 
 /// The client that starts a search.
 #[derive(Debug, Clone)]
-pub struct Asker {
+pub struct SearchClient {
     /// Identifies the client for joining, retries and the ownership of its searches.
     pub key: String,
     /// The collections that its searches may read, and write with `keep`.
@@ -20,7 +20,7 @@ pub struct SearchKey([u8; 32]);
 impl SearchKey {
     /// Returns the key of a client's question under the client's current rights. Narrower or wider rights make another
     /// key.
-    pub fn of(asker: &Asker, question: &str) -> SearchKey {
+    pub fn of(asker: &SearchClient, question: &str) -> SearchKey {
         let grant = &asker.view.caller().grant;
         let parts = [&*asker.key, grant.role.name(), &grant.collections.to_string(), question];
         let mut digest = Sha256::new();

@@ -58,14 +58,14 @@ impl State {
 
     /// Returns the number below which every present reader has taken all packets, so that they may be evicted.
     fn floor(&self) -> u64 {
-        // Without readers, packets that any reader took may go: a reader that returns for them gets `Gone`.
+        // Without readers, packets that any reader took may go: a reader that returns for them gets `PacketEvicted`.
         self.readers.values().copied().min().unwrap_or(self.taken)
     }
 }
 
 /// The requested packet has been evicted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Gone {
+pub struct PacketEvicted {
     /// Number of the oldest packet still kept.
     pub first: u64,
 }
@@ -284,7 +284,7 @@ mod tests {
             assert!(push() && push() && !push());
             reader.next().await;
             assert!(push());
-            assert_eq!(outbox.read(0).expect_err("forgotten"), Gone { first: 1 });
+            assert_eq!(outbox.read(0).expect_err("forgotten"), PacketEvicted { first: 1 });
             assert_eq!(outbox.budget.held(), 80);
             drop(reader);
             drop(Arc::into_inner(outbox));
@@ -339,7 +339,7 @@ mod tests {
             }
             assert_eq!((outbox.numbers(), outbox.budget.held()), ((8, 10, 1), 80));
             assert!(reader.next().await.is_none(), "what it would read is gone");
-            assert_eq!(outbox.read(7).expect_err("forgotten"), Gone { first: 8 });
+            assert_eq!(outbox.read(7).expect_err("forgotten"), PacketEvicted { first: 8 });
             let mut reader = outbox.read(8).expect("a reader");
             assert_eq!(reader.next().await.expect("a packet").0, 8);
             outbox.evict_through(8);

@@ -35,7 +35,7 @@ const QUALIFIERS: &str = "new, east, west, north, south, northern, southern, eas
 
 /// A place and its name.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Named {
+pub struct NamedPlace {
     /// The name as written.
     pub name: String,
     /// Longitude in degrees.
@@ -50,15 +50,15 @@ pub struct Named {
 #[derive(Debug, Default)]
 pub struct Gazetteer {
     /// Places by phrase. `None` marks an ambiguous phrase, so that no shorter name is matched inside it.
-    phrases: HashMap<String, Option<Named>>,
+    phrases: HashMap<String, Option<NamedPlace>>,
     /// Max words of the phrases that begin with a word.
     begins: HashMap<String, usize>,
 }
 
 impl Gazetteer {
     /// Builds a table of these places.
-    pub fn new(places: impl IntoIterator<Item = Named>) -> Gazetteer {
-        let mut of_name: HashMap<String, Vec<Named>> = HashMap::new();
+    pub fn new(places: impl IntoIterator<Item = NamedPlace>) -> Gazetteer {
+        let mut of_name: HashMap<String, Vec<NamedPlace>> = HashMap::new();
         for place in places {
             if let Some(phrase) = phrase(&place.name) {
                 of_name.entry(phrase).or_default().push(place);
@@ -81,8 +81,8 @@ impl Gazetteer {
     }
 
     /// Returns the place that the texts name most often; among equals, the one named first.
-    pub fn find<'a>(&self, texts: impl IntoIterator<Item = &'a str>) -> Option<&Named> {
-        let mut counts: Vec<(&Named, usize)> = Vec::new();
+    pub fn find<'a>(&self, texts: impl IntoIterator<Item = &'a str>) -> Option<&NamedPlace> {
+        let mut counts: Vec<(&NamedPlace, usize)> = Vec::new();
         for text in texts {
             let text = &text[..text.floor_char_boundary(TEXT_BYTES_MAX)];
             for place in self.mentions(&words(text)) {
@@ -97,7 +97,7 @@ impl Gazetteer {
     }
 
     /// Returns the places named, in order.
-    fn mentions(&self, words: &[Word]) -> Vec<&Named> {
+    fn mentions(&self, words: &[Word]) -> Vec<&NamedPlace> {
         let (mut found, mut at) = (Vec::new(), 0);
         while at < words.len() {
             let (taken, place) = self.at(words, at);
@@ -108,7 +108,7 @@ impl Gazetteer {
     }
 
     /// Returns the longest phrase that begins at a word: its length in words (1 if none) and its place.
-    fn at(&self, words: &[Word], at: usize) -> (usize, Option<&Named>) {
+    fn at(&self, words: &[Word], at: usize) -> (usize, Option<&NamedPlace>) {
         let longest = self.begins.get(&words[at].text).copied().unwrap_or(0).min(words.len() - at);
         for count in (1..=longest).rev() {
             let run = &words[at..at + count];
@@ -139,7 +139,7 @@ fn phrase(name: &str) -> Option<String> {
 }
 
 /// Returns the place that a shared name identifies, if any.
-fn chosen(mut places: Vec<Named>) -> Option<Named> {
+fn chosen(mut places: Vec<NamedPlace>) -> Option<NamedPlace> {
     places.sort_by(|a, b| b.people.unwrap_or(0.0).total_cmp(&a.people.unwrap_or(0.0)));
     let mut places = places.into_iter();
     let first = places.next()?;
@@ -200,8 +200,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn place(name: &str, lon: f64, people: Option<f64>) -> Named {
-        Named { name: name.to_owned(), lon, lat: 0.0, people }
+    fn place(name: &str, lon: f64, people: Option<f64>) -> NamedPlace {
+        NamedPlace { name: name.to_owned(), lon, lat: 0.0, people }
     }
 
     fn some() -> Gazetteer {

@@ -45,9 +45,9 @@ mod tally;
 pub mod words;
 
 pub use area::Area;
-pub use asker::{Asker, SearchKey};
+pub use asker::{SearchClient, SearchKey};
 pub use declaration::Declared;
-pub use delivery::{Gone, Outbox, Reader};
+pub use delivery::{Outbox, PacketEvicted, Reader};
 pub use keep_options::KeepOptions;
 pub use keywords::KeywordQuery;
 pub use meridian_labels::{Classifier, ImageSettings, Label, Labels, Layout, Scores};

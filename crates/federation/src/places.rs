@@ -1,8 +1,8 @@
 //! Place names of the `enrich` stage: read from a collection, cached in memory, and reloaded after the collection
 //! changed.
 
-use crate::gazetteer::{Gazetteer, Named};
-use meridian_backend::{At, Backend, Clock, Collection};
+use crate::gazetteer::{Gazetteer, NamedPlace};
+use meridian_backend::{Backend, Clock, Collection, ReadPoint};
 use meridian_model::filter::{Predicate, parse_text};
 use meridian_model::{FieldColumn, FieldType, Positions};
 use meridian_query::{CancelFlag, Control, Items, QueryError, select};
@@ -129,7 +129,7 @@ fn names(collection: &dyn Collection, people_min: u64, control: &Control) -> Res
     let projection = select(&schema, Some(wanted))?;
     let mut places = Vec::new();
     let question = Items { predicate, limit: Some(PLACES_MAX), projection, ..Items::all(&schema) };
-    for hits in collection.items(At::newest(), &question, control)? {
+    for hits in collection.items(ReadPoint::newest(), &question, control)? {
         let batch = hits?.batch;
         let Some(FieldColumn::Text(column)) = batch.field(name) else { continue };
         for row in (0..batch.rows()).filter(|row| arrow_array::Array::is_valid(column, *row)) {
@@ -139,7 +139,7 @@ fn names(collection: &dyn Collection, people_min: u64, control: &Control) -> Res
                 Some(FieldColumn::Float(column)) => Some(column.value(row)),
                 _ => None,
             };
-            places.push(Named { name: column.value(row).to_owned(), lon: point.x(), lat: point.y(), people });
+            places.push(NamedPlace { name: column.value(row).to_owned(), lon: point.x(), lat: point.y(), people });
         }
     }
     Ok(Gazetteer::new(places))

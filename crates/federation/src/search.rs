@@ -14,14 +14,14 @@ pub(crate) use ledger::last_bytes;
 use crate::area::Area;
 use crate::delivery::Outbox;
 use crate::question::Question;
-use crate::seen::Seen;
+use crate::seen::ResultFingerprints;
 use crate::settings::Settings;
 use crate::status::{LegStatus, SearchStatus};
 use crate::tally::Tally;
 use ledger::{Entry, Last, Ledger};
 use meridian_admission::{ByteBudget, ByteShare};
 use meridian_backend::View;
-use meridian_observe::{Current, Span};
+use meridian_observe::{Span, WorkContext};
 use meridian_query::CancelFlag;
 use parking_lot::Mutex;
 use serde_json::json;
@@ -57,11 +57,11 @@ pub struct Search {
     /// Reservation in the packet budget for the bytes of its question: an ended search keeps both.
     _held: ByteShare,
     /// Fingerprints of the results sent, for the deduplicate stage. Empty once it has ended.
-    pub seen: Mutex<Seen>,
+    pub seen: Mutex<ResultFingerprints>,
     pub(crate) tally: Arc<Tally>,
     pub(crate) packet_bytes: usize,
     /// The request or trace that the work belongs to.
-    pub(crate) current: Current,
+    pub(crate) current: WorkContext,
     /// Its span in a trace, until it ends.
     span: Mutex<Span>,
     ledger: Mutex<Ledger>,
@@ -97,7 +97,7 @@ impl Search {
             seen: Mutex::default(),
             tally,
             packet_bytes: settings.packet_bytes,
-            current: Current::default(),
+            current: WorkContext::default(),
             span: Mutex::new(Span::none()),
             ledger: Mutex::default(),
             over: CancelFlag::new(),
@@ -107,7 +107,7 @@ impl Search {
     }
 
     /// Creates a search recorded as `span`, for work that `current` is a part of.
-    pub(crate) fn traced(self, span: Span, current: Current) -> Search {
+    pub(crate) fn traced(self, span: Span, current: WorkContext) -> Search {
         let current = span.within(current);
         Search { current, span: Mutex::new(span), ..self }
     }
@@ -289,7 +289,7 @@ impl Search {
             });
         }
         drop(ledger);
-        *self.seen.lock() = Seen::default();
+        *self.seen.lock() = ResultFingerprints::default();
         // Signalled after the last packet exists, so that no waiter sees an ended search without it.
         self.over.cancel();
         self.ended.send_replace(true);

@@ -15,12 +15,12 @@ const WORDS_MIN: usize = 16;
 
 /// Fingerprints of the results that a search has sent.
 #[derive(Debug, Default)]
-pub struct Seen {
+pub struct ResultFingerprints {
     exact: HashSet<u64>,
     texts: Vec<u64>,
 }
 
-impl Seen {
+impl ResultFingerprints {
     /// Records a result. Returns `false` if it, or a near duplicate, was sent before.
     pub(crate) fn is_new(&mut self, provider: &str, found: &SearchResult) -> bool {
         let mut new = self.exact.insert(hash(&[provider, &found.id]));
@@ -154,7 +154,7 @@ mod tests {
             text: Some(text.to_owned()),
             ..SearchResult::default()
         };
-        let mut seen = Seen::default();
+        let mut seen = ResultFingerprints::default();
         let mut is_new = |provider: &str, found: SearchResult| seen.is_new(provider, &found);
         assert!(is_new("a", found("1", "https://www.example.org/x/?utm_source=a", "short")));
         assert!(!is_new("a", found("1", "", "other")), "the same id");

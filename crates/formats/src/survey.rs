@@ -20,33 +20,33 @@ pub(crate) fn coord(lon: f64, lat: f64) -> Coord<f64> {
 
 /// Omissions and changes of one event, as bits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Noted(u8);
+pub(crate) struct EventNotes(u8);
 
-impl Noted {
+impl EventNotes {
     /// Heights or measures were dropped.
-    pub(crate) const HEIGHTS: Noted = Noted(1);
+    pub(crate) const HEIGHTS: EventNotes = EventNotes(1);
     /// The id was dropped.
-    pub(crate) const ID: Noted = Noted(2);
-    const CLOSED: Noted = Noted(4);
-    const RING: Noted = Noted(8);
-    const PART: Noted = Noted(16);
-    const UNTANGLED: Noted = Noted(32);
+    pub(crate) const ID: EventNotes = EventNotes(2);
+    const CLOSED: EventNotes = EventNotes(4);
+    const RING: EventNotes = EventNotes(8);
+    const PART: EventNotes = EventNotes(16);
+    const UNTANGLED: EventNotes = EventNotes(32);
 
-    pub(crate) fn has(self, one: Noted) -> bool {
+    pub(crate) fn has(self, one: EventNotes) -> bool {
         self.0 & one.0 != 0
     }
 
-    fn add(&mut self, one: Noted) {
+    fn add(&mut self, one: EventNotes) {
         self.0 |= one.0;
     }
 
     /// Returns a description of the repairs; `None` if there are none.
     pub(crate) fn mended(self) -> Option<String> {
         let words = [
-            (Noted::CLOSED, "a ring was closed"),
-            (Noted::RING, "a ring that encloses nothing was left out"),
-            (Noted::PART, "a polygon that encloses nothing was left out"),
-            (Noted::UNTANGLED, "rings that cross were cut where they meet"),
+            (EventNotes::CLOSED, "a ring was closed"),
+            (EventNotes::RING, "a ring that encloses nothing was left out"),
+            (EventNotes::PART, "a polygon that encloses nothing was left out"),
+            (EventNotes::UNTANGLED, "rings that cross were cut where they meet"),
         ];
         let said: Vec<&str> = words.iter().filter(|(one, _)| self.has(*one)).map(|(_, words)| *words).collect();
         (!said.is_empty()).then(|| said.join(", "))
@@ -60,7 +60,7 @@ pub(crate) struct Survey {
     drop_heights: bool,
     drop_ids: bool,
     mend: bool,
-    noted: Noted,
+    noted: EventNotes,
 }
 
 impl Survey {
@@ -70,7 +70,7 @@ impl Survey {
             drop_heights: options.heights == Unknown::Ignore,
             drop_ids: options.ids == Unknown::Ignore,
             mend: options.mend,
-            noted: Noted::default(),
+            noted: EventNotes::default(),
         }
     }
 
@@ -81,7 +81,7 @@ impl Survey {
     }
 
     /// Returns the notes on the current event, and begins the next.
-    pub(crate) fn take(&mut self) -> Noted {
+    pub(crate) fn take(&mut self) -> EventNotes {
         std::mem::take(&mut self.noted)
     }
 
@@ -95,7 +95,7 @@ impl Survey {
         match builder.schema().id {
             IdRole::Given => builder.set_id(id),
             IdRole::Made if self.drop_ids => {
-                self.noted.add(Noted::ID);
+                self.noted.add(EventNotes::ID);
                 Ok(())
             }
             IdRole::Made => Err(Invalid::not_kept(
@@ -109,7 +109,7 @@ impl Survey {
     /// Drops an id besides the kept one, if ids are to be dropped.
     pub(crate) fn id_beside(&mut self) -> Result<(), Invalid> {
         if self.drop_ids {
-            self.noted.add(Noted::ID);
+            self.noted.add(EventNotes::ID);
             return Ok(());
         }
         Err(Invalid::not_kept(
@@ -142,7 +142,7 @@ impl Survey {
         if !self.drop_heights {
             return Err(height_refused());
         }
-        self.noted.add(Noted::HEIGHTS);
+        self.noted.add(EventNotes::HEIGHTS);
         Ok(())
     }
 
@@ -163,7 +163,7 @@ impl Survey {
         match self.polygon(rings) {
             // Only in a multipolygon: without the part the rest is still a geometry, whereas a polygon would be gone.
             Err(_) if self.mend => {
-                self.noted.add(Noted::PART);
+                self.noted.add(EventNotes::PART);
                 Ok(None)
             }
             done => done.map(Some),
@@ -177,11 +177,11 @@ impl Survey {
             if mended.degenerate && i == 0 {
                 return Err(Invalid::new("the exterior ring encloses nothing: fewer than three different positions"));
             } else if mended.degenerate {
-                self.noted.add(Noted::RING);
+                self.noted.add(EventNotes::RING);
                 continue;
             }
             if mended.closed {
-                self.noted.add(Noted::CLOSED);
+                self.noted.add(EventNotes::CLOSED);
             }
             kept.push(ring);
         }
@@ -196,7 +196,7 @@ impl Survey {
 
     /// Records that the rings of the shape were cut where they meet.
     pub(crate) fn untangled(&mut self) {
-        self.noted.add(Noted::UNTANGLED);
+        self.noted.add(EventNotes::UNTANGLED);
     }
 }
 

@@ -260,7 +260,7 @@ mod tests {
     #[test]
     fn heights_are_refused_or_dropped_as_asked() {
         use crate::options::Unknown;
-        use crate::survey::Noted;
+        use crate::survey::EventNotes;
         let mut drops = Survey::new(&ReadOptions { heights: Unknown::Ignore, ..ReadOptions::default() });
         for text in [
             " POINT Z (1 2 3)",
@@ -272,9 +272,9 @@ mod tests {
             assert!(error.not_kept && error.detail.contains("height"), "{text}: {error}");
             let shape = super::read_text_or_hex(text, &mut drops).unwrap();
             assert_eq!(shape, Some(Shape::Point(Coord { x: 1.0, y: 2.0 })), "{text}");
-            assert!(drops.take().has(Noted::HEIGHTS), "{text}");
+            assert!(drops.take().has(EventNotes::HEIGHTS), "{text}");
         }
-        assert!(!drops.take().has(Noted::HEIGHTS));
+        assert!(!drops.take().has(EventNotes::HEIGHTS));
     }
 
     #[test]

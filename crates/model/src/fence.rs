@@ -10,7 +10,7 @@ use std::collections::HashMap;
 
 /// How a moving object relates to a query after an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum When {
+pub enum FenceTransition {
     /// The newest event matches the query, the previous one did not.
     Enter,
     /// The newest event matches the query, as the previous one did. Also any matching event without an object.
@@ -19,19 +19,19 @@ pub enum When {
     Exit,
 }
 
-impl When {
+impl FenceTransition {
     /// Its name in requests and responses.
     pub fn word(self) -> &'static str {
         match self {
-            When::Enter => "enter",
-            When::Inside => "inside",
-            When::Exit => "exit",
+            FenceTransition::Enter => "enter",
+            FenceTransition::Inside => "inside",
+            FenceTransition::Exit => "exit",
         }
     }
 
     /// Parses at least one of these names; returns them sorted and deduplicated. Errors name the field `when`.
-    pub fn read<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<Vec<When>, Invalid> {
-        let known = [When::Enter, When::Inside, When::Exit];
+    pub fn read<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<Vec<FenceTransition>, Invalid> {
+        let known = [FenceTransition::Enter, FenceTransition::Inside, FenceTransition::Exit];
         let read = |word: &str| {
             let wrong = || Invalid::field("when", format_args!("{word:?}: expected some of enter, inside and exit"));
             known.into_iter().find(|when| word == when.word()).ok_or_else(wrong)
@@ -47,12 +47,12 @@ impl When {
 
     /// The transition to report, if it is among those `asked` for. `was` and `is`: whether the object was inside
     /// before the event, and is after it.
-    pub fn transition(asked: &[When], was: bool, is: bool) -> Option<When> {
+    pub fn transition(asked: &[FenceTransition], was: bool, is: bool) -> Option<FenceTransition> {
         let when = match (was, is) {
-            (false, true) if asked.contains(&When::Enter) => When::Enter,
+            (false, true) if asked.contains(&FenceTransition::Enter) => FenceTransition::Enter,
             // Without `enter`, an entry is reported as presence.
-            (_, true) => When::Inside,
-            (true, false) => When::Exit,
+            (_, true) => FenceTransition::Inside,
+            (true, false) => FenceTransition::Exit,
             (false, false) => return None,
         };
         asked.contains(&when).then_some(when)
@@ -181,22 +181,22 @@ mod tests {
 
     #[test]
     fn what_is_told_is_what_was_asked_for() {
-        let all = When::read(["exit", "enter", "inside", "exit"]).unwrap();
-        assert_eq!(all, [When::Enter, When::Inside, When::Exit]);
+        let all = FenceTransition::read(["exit", "enter", "inside", "exit"]).unwrap();
+        assert_eq!(all, [FenceTransition::Enter, FenceTransition::Inside, FenceTransition::Exit]);
         for (was, is, when) in [
-            (false, true, Some(When::Enter)),
-            (true, true, Some(When::Inside)),
-            (true, false, Some(When::Exit)),
+            (false, true, Some(FenceTransition::Enter)),
+            (true, true, Some(FenceTransition::Inside)),
+            (true, false, Some(FenceTransition::Exit)),
             (false, false, None),
         ] {
-            assert_eq!(When::transition(&all, was, is), when);
-            let only = |one: When| When::transition(&[one], was, is);
-            assert_eq!(only(When::Enter), when.filter(|when| *when == When::Enter));
-            assert_eq!(only(When::Inside), is.then_some(When::Inside));
-            assert_eq!(only(When::Exit), when.filter(|when| *when == When::Exit));
+            assert_eq!(FenceTransition::transition(&all, was, is), when);
+            let only = |one: FenceTransition| FenceTransition::transition(&[one], was, is);
+            assert_eq!(only(FenceTransition::Enter), when.filter(|when| *when == FenceTransition::Enter));
+            assert_eq!(only(FenceTransition::Inside), is.then_some(FenceTransition::Inside));
+            assert_eq!(only(FenceTransition::Exit), when.filter(|when| *when == FenceTransition::Exit));
         }
-        assert_eq!(When::read(["enter", "in"]).unwrap_err().field.as_deref(), Some("when"));
-        assert!(When::read([]).is_err());
+        assert_eq!(FenceTransition::read(["enter", "in"]).unwrap_err().field.as_deref(), Some("when"));
+        assert!(FenceTransition::read([]).is_err());
     }
 
     proptest! {

@@ -44,7 +44,7 @@ pub use bounds::Bounds;
 pub use builder::BatchBuilder;
 pub use crs::Crs;
 pub use error::{Invalid, cut};
-pub use fence::{Fences, When};
+pub use fence::{FenceTransition, Fences};
 pub use layout::{Layout, Projection};
 pub use memory::memory_of;
 pub use record_change::{RecordChange, RecordNews};

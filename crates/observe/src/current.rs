@@ -4,7 +4,7 @@ use crate::sink::Kind;
 use crate::slot::Slot;
 use crate::span::Span;
 use crate::trace::Trace;
-use crate::work::{Measured, Stage, Work};
+use crate::work::{Stage, StageTimer, Work};
 use std::cell::RefCell;
 use std::fmt;
 use std::pin::pin;
@@ -30,7 +30,7 @@ impl fmt::Display for RequestId {
 
 /// The work that a thread does.
 #[derive(Debug, Clone, Default)]
-pub struct Current {
+pub struct WorkContext {
     /// The request.
     pub request: Option<RequestId>,
     /// Its place in a trace.
@@ -42,16 +42,16 @@ pub struct Current {
 }
 
 thread_local! {
-    static CURRENT: RefCell<Current> =
-        const { RefCell::new(Current { request: None, trace: None, work: None, slot: None }) };
+    static CURRENT: RefCell<WorkContext> =
+        const { RefCell::new(WorkContext { request: None, trace: None, work: None, slot: None }) };
 }
 
-fn with<T>(look: impl FnOnce(&Current) -> T) -> T {
+fn with<T>(look: impl FnOnce(&WorkContext) -> T) -> T {
     CURRENT.with_borrow(look)
 }
 
 /// Returns the work of this thread.
-pub fn current() -> Current {
+pub fn current() -> WorkContext {
     CURRENT.with_borrow(Clone::clone)
 }
 
@@ -61,7 +61,7 @@ pub fn span(name: &'static str) -> Span {
 }
 
 /// Begins a stage of the current work. If the work is not measured, that costs one read of a thread-local value.
-pub fn stage(stage: Stage) -> Measured {
+pub fn stage(stage: Stage) -> StageTimer {
     with(|current| current.stage(stage))
 }
 
@@ -77,11 +77,11 @@ pub fn hold<S: Slot + 'static>(slot: &Arc<S>) {
     CURRENT.with_borrow_mut(|current| current.slot = Some(slot));
 }
 
-impl Current {
+impl WorkContext {
     /// Returns the same work, holding this processor slot.
-    pub fn holding<S: Slot + 'static>(self, slot: &Arc<S>) -> Current {
+    pub fn holding<S: Slot + 'static>(self, slot: &Arc<S>) -> WorkContext {
         let slot: Weak<dyn Slot> = Arc::<S>::downgrade(slot);
-        Current { slot: Some(slot), ..self }
+        WorkContext { slot: Some(slot), ..self }
     }
 
     /// Starts a span of this work; no span without a sampled trace.
@@ -90,25 +90,25 @@ impl Current {
     }
 
     /// Begins a stage of this work.
-    pub fn stage(&self, stage: Stage) -> Measured {
-        Measured::begin(stage, self.work.as_ref(), || self.span(stage.name()))
+    pub fn stage(&self, stage: Stage) -> StageTimer {
+        StageTimer::begin(stage, self.work.as_ref(), || self.span(stage.name()))
     }
 
     /// Runs a closure on this thread as part of this work.
     pub fn run<T>(mut self, work: impl FnOnce() -> T) -> T {
-        let _swapped = Swapped::new(&mut self);
+        let _swapped = ContextSwap::new(&mut self);
         work()
     }
 }
 
 impl Span {
     /// Returns the current work as part of this span; unchanged for a no-op span.
-    pub fn current(&self) -> Current {
+    pub fn current(&self) -> WorkContext {
         self.within(current())
     }
 
     /// Returns work as part of this span; unchanged for a no-op span.
-    pub fn within(&self, mut work: Current) -> Current {
+    pub fn within(&self, mut work: WorkContext) -> WorkContext {
         if let Some(place) = self.place() {
             work.trace = Some(place);
         }
@@ -135,28 +135,28 @@ pub fn away<T>(over: &dyn Fn() -> bool, wait: impl FnOnce() -> T) -> T {
 }
 
 /// Runs a future as part of this work.
-pub async fn within<F: Future>(mut current: Current, work: F) -> F::Output {
+pub async fn within<F: Future>(mut current: WorkContext, work: F) -> F::Output {
     let mut work = pin!(work);
     std::future::poll_fn(|cx| {
         // Swapped at each poll, since others use the thread in between.
-        let _swapped = Swapped::new(&mut current);
+        let _swapped = ContextSwap::new(&mut current);
         work.as_mut().poll(cx)
     })
     .await
 }
 
 /// Exchanges the thread's value with another one until dropped, even by a panic.
-struct Swapped<'a>(&'a mut Current);
+struct ContextSwap<'a>(&'a mut WorkContext);
 
-impl<'a> Swapped<'a> {
-    fn new(current: &'a mut Current) -> Swapped<'a> {
+impl<'a> ContextSwap<'a> {
+    fn new(current: &'a mut WorkContext) -> ContextSwap<'a> {
         // Swapped, not cloned: a poll must not touch the reference count of each value it carries.
         CURRENT.with_borrow_mut(|held| std::mem::swap(held, current));
-        Swapped(current)
+        ContextSwap(current)
     }
 }
 
-impl Drop for Swapped<'_> {
+impl Drop for ContextSwap<'_> {
     fn drop(&mut self) {
         CURRENT.with_borrow_mut(|held| std::mem::swap(held, self.0));
     }
@@ -167,8 +167,8 @@ mod tests {
     use super::*;
     use std::task::{Context, Poll, Waker};
 
-    fn of(n: u64) -> Current {
-        Current { request: Some(RequestId::Made(n)), ..Current::default() }
+    fn of(n: u64) -> WorkContext {
+        WorkContext { request: Some(RequestId::Made(n)), ..WorkContext::default() }
     }
 
     #[test]

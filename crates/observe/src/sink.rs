@@ -77,12 +77,12 @@ pub trait SpanSink: fmt::Debug + Send + Sync {
     fn take(&self, span: EndedSpan);
 
     /// Returns the counts of span outcomes.
-    fn figures(&self) -> Figures;
+    fn figures(&self) -> TracerStats;
 }
 
 /// Outcomes of ended spans, since the start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Figures {
+pub struct TracerStats {
     /// Accepted by the collector.
     pub exported: u64,
     /// Dropped because the queue was full.

@@ -1,7 +1,7 @@
 //! Decides which traces are recorded, and starts them.
 
 use crate::context::Parent;
-use crate::sink::{Figures, Kind, SpanSink};
+use crate::sink::{Kind, SpanSink, TracerStats};
 use crate::span::Span;
 use crate::trace::{Clock, Recorder, Trace};
 use std::sync::Arc;
@@ -46,7 +46,7 @@ impl Tracer {
     }
 
     /// Returns the outcomes of the spans; `None` if nothing is recorded.
-    pub fn figures(&self) -> Option<Figures> {
+    pub fn figures(&self) -> Option<TracerStats> {
         self.0.as_ref().map(|inner| inner.recorder.sink.figures())
     }
 
@@ -114,7 +114,7 @@ impl PerSecond {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Current, EndedSpan, Value, span};
+    use crate::{EndedSpan, Value, WorkContext, span};
     use parking_lot::Mutex;
 
     #[derive(Debug, Default)]
@@ -124,8 +124,8 @@ mod tests {
         fn take(&self, span: EndedSpan) {
             self.0.lock().push(span);
         }
-        fn figures(&self) -> Figures {
-            Figures::default()
+        fn figures(&self) -> TracerStats {
+            TracerStats::default()
         }
     }
 
@@ -144,7 +144,7 @@ mod tests {
         let (tracer, kept) = tracer(0.0, 10, Arc::new(AtomicU64::new(1_000)));
         let (trace, mut root) = tracer.begin(|| caller(true), "request", Kind::Server);
         let passed_on = trace.as_ref().map(Trace::to_pass_on).unwrap();
-        Current { trace, ..Current::default() }.run(|| {
+        WorkContext { trace, ..WorkContext::default() }.run(|| {
             let mut scan = span("scan");
             scan.set("events", 3_u64);
             scan.run(|| drop(span("read")));
@@ -170,7 +170,7 @@ mod tests {
         let (trace, root) = tracer.begin(|| caller(false), "request", Kind::Server);
         let trace = trace.unwrap();
         assert_eq!((trace.to_pass_on(), root.is_recorded()), (caller(false).unwrap(), false));
-        Current { trace: Some(trace), ..Current::default() }.run(|| assert!(!span("scan").is_recorded()));
+        WorkContext { trace: Some(trace), ..WorkContext::default() }.run(|| assert!(!span("scan").is_recorded()));
         let (none, root) = Tracer::default().begin(|| caller(true), "request", Kind::Server);
         assert!(none.is_none() && !root.is_recorded() && kept.0.lock().is_empty());
     }
@@ -191,7 +191,7 @@ mod tests {
     fn a_trace_has_no_end_of_spans() {
         let (tracer, kept) = tracer(1.0, 0, Arc::default());
         let (trace, root) = tracer.begin(|| None, "request", Kind::Server);
-        Current { trace, ..Current::default() }.run(|| (0..10_000).for_each(|_| drop(span("scan"))));
+        WorkContext { trace, ..WorkContext::default() }.run(|| (0..10_000).for_each(|_| drop(span("scan"))));
         drop(root);
         assert_eq!(kept.0.lock().len(), SPANS_MAX as usize);
     }

@@ -139,18 +139,18 @@ impl Work {
 
 /// A stage of the current work, measured until dropped.
 #[derive(Debug)]
-pub struct Measured {
+pub struct StageTimer {
     /// Its span.
     pub span: Span,
     stage: Stage,
     began: Option<(Arc<Work>, u64)>,
 }
 
-impl Measured {
+impl StageTimer {
     /// Begins a stage of work, measured if there is a cost to add to.
-    pub(crate) fn begin(stage: Stage, work: Option<&Arc<Work>>, span: impl FnOnce() -> Span) -> Measured {
+    pub(crate) fn begin(stage: Stage, work: Option<&Arc<Work>>, span: impl FnOnce() -> Span) -> StageTimer {
         let began = work.map(|work| (work.clone(), work.now()));
-        Measured { span: span(), stage, began }
+        StageTimer { span: span(), stage, began }
     }
 
     /// Adds to the counts of the work.
@@ -174,7 +174,7 @@ impl Measured {
     }
 }
 
-impl Drop for Measured {
+impl Drop for StageTimer {
     fn drop(&mut self) {
         if let Some((work, began)) = self.began.take() {
             work.add(self.stage, work.now().saturating_sub(began));
@@ -185,7 +185,7 @@ impl Drop for Measured {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Current, stage};
+    use crate::{WorkContext, stage};
 
     #[test]
     fn stages_add_up_and_counts_too() {
@@ -193,7 +193,7 @@ mod tests {
         let clock = at.clone();
         let work = Arc::new(Work::new(Arc::new(move || clock.load(Ordering::Relaxed))));
         let pass = |nanos| at.fetch_add(nanos, Ordering::Relaxed);
-        Current { work: Some(work.clone()), ..Current::default() }.run(|| {
+        WorkContext { work: Some(work.clone()), ..WorkContext::default() }.run(|| {
             for _ in 0..2 {
                 let mut scan = stage(Stage::Scan);
                 pass(30);

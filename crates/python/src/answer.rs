@@ -1,6 +1,6 @@
 //! A response, readable like a Python file.
 
-use crate::opened::Opened;
+use crate::opened::OpenFolder;
 use crate::wait::wait;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::http::Response;
@@ -29,7 +29,7 @@ pub struct EngineResponse {
     /// Its headers, in order.
     #[pyo3(get)]
     headers: Vec<(String, String)>,
-    opened: Arc<Opened>,
+    opened: Arc<OpenFolder>,
     limit: Option<Duration>,
     source: Mutex<Source>,
     is_closed: AtomicBool,
@@ -50,7 +50,7 @@ struct Source {
 
 impl EngineResponse {
     /// A response whose body has not been read.
-    pub fn new(opened: Arc<Opened>, response: Response<Body>, limit: Option<Duration>) -> EngineResponse {
+    pub fn new(opened: Arc<OpenFolder>, response: Response<Body>, limit: Option<Duration>) -> EngineResponse {
         let (head, body) = response.into_parts();
         let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
         EngineResponse {

@@ -1,7 +1,7 @@
 //! An open folder, as a Python object.
 
 use crate::answer::EngineResponse;
-use crate::opened::{Fault, Opened};
+use crate::opened::{Fault, OpenFolder};
 use crate::wait::wait;
 use axum::body::{Body, Bytes};
 use axum::http::{Request, header};
@@ -15,7 +15,7 @@ use std::time::Duration;
 
 /// A data folder that this process has open.
 #[pyclass(frozen, module = "meridian_engine")]
-pub struct Engine(Arc<Opened>);
+pub struct Engine(Arc<OpenFolder>);
 
 #[pymethods]
 impl Engine {
@@ -25,7 +25,7 @@ impl Engine {
         if let Some(folder) = folder.as_deref().filter(|folder| !create && !folder.is_dir()) {
             return Err(PyFileNotFoundError::new_err(format!("there is no data folder {}", folder.display())));
         }
-        let opened = py.detach(|| Opened::open(folder, saved_searches)).map_err(refusal)?;
+        let opened = py.detach(|| OpenFolder::open(folder, saved_searches)).map_err(refusal)?;
         Ok(Engine(Arc::new(opened)))
     }
 

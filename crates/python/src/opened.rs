@@ -32,13 +32,13 @@ pub enum Fault {
 }
 
 /// The engine was closed, so a call has no outcome.
-pub struct Closed;
+pub struct EngineClosed;
 
 /// A call in progress; `close` waits for its end.
 pub struct Call(#[allow(dead_code, reason = "held, not read")] OwnedSemaphorePermit);
 
 /// An open folder, shared by the engine and its responses.
-pub struct Opened {
+pub struct OpenFolder {
     /// The process that opened it: the threads exist in no other one.
     process: u32,
     threads: Handle,
@@ -55,9 +55,9 @@ struct Held {
     runtime: Runtime,
 }
 
-impl Opened {
+impl OpenFolder {
     /// Opens a folder; `None` opens a store in memory.
-    pub fn open(folder: Option<PathBuf>, saved_searches: bool) -> Result<Opened, Fault> {
+    pub fn open(folder: Option<PathBuf>, saved_searches: bool) -> Result<OpenFolder, Fault> {
         let other = |e: &dyn std::fmt::Display| Fault::Other(e.to_string());
         let runtime = Builder::new_multi_thread().thread_name("meridian").enable_all().build();
         let runtime = runtime.map_err(|e| Fault::Other(format!("cannot start threads: {e}")))?;
@@ -75,7 +75,7 @@ impl Opened {
                 return Err(fault);
             }
         };
-        Ok(Opened {
+        Ok(OpenFolder {
             process: process::id(),
             threads: runtime.handle().clone(),
             calls: Arc::new(Semaphore::new(CALLS_MAX as usize)),
@@ -101,22 +101,22 @@ impl Opened {
     }
 
     /// Begins a call; the returned guard is held while it is in progress.
-    pub fn begin(&self) -> Result<Call, Closed> {
-        self.calls.clone().try_acquire_owned().map(Call).map_err(|_| Closed)
+    pub fn begin(&self) -> Result<Call, EngineClosed> {
+        self.calls.clone().try_acquire_owned().map(Call).map_err(|_| EngineClosed)
     }
 
     /// Responds to a request.
-    pub async fn answer(&self, request: Request<Body>) -> Result<Response<Body>, Closed> {
-        let api = self.held.lock().as_ref().map(|held| held.api.clone()).ok_or(Closed)?;
+    pub async fn answer(&self, request: Request<Body>) -> Result<Response<Body>, EngineClosed> {
+        let api = self.held.lock().as_ref().map(|held| held.api.clone()).ok_or(EngineClosed)?;
         self.until_closed(async move { api.answer(request).await }).await
     }
 
     /// The outcome of a part of a call, unless the engine is closed first.
-    pub async fn until_closed<T>(&self, part: impl Future<Output = T>) -> Result<T, Closed> {
+    pub async fn until_closed<T>(&self, part: impl Future<Output = T>) -> Result<T, EngineClosed> {
         let mut ends = self.ends.subscribe();
         tokio::select! {
             biased;
-            _ = ends.wait_for(|ends| *ends) => Err(Closed),
+            _ = ends.wait_for(|ends| *ends) => Err(EngineClosed),
             outcome = part => Ok(outcome),
         }
     }
@@ -145,7 +145,7 @@ impl Opened {
     }
 }
 
-impl Drop for Opened {
+impl Drop for OpenFolder {
     fn drop(&mut self) {
         if self.is_forked() {
             // Shutting down threads that do not exist here would wait forever.

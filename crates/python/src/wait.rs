@@ -1,6 +1,6 @@
 //! How a Python thread waits for the engine.
 
-use crate::opened::{Closed, Opened};
+use crate::opened::{EngineClosed, OpenFolder};
 use pyo3::exceptions::{PyConnectionError, PyRuntimeError, PyTimeoutError};
 use pyo3::prelude::*;
 use std::future::Future;
@@ -14,9 +14,9 @@ const SIGNALS: Duration = Duration::from_millis(50);
 /// Waits without the interpreter lock, so that other Python threads run. The future runs on this thread, and is
 /// dropped if the wait ends early. The wait ends with `TimeoutError` after `limit`, with `ConnectionError` if the
 /// engine is closed, or with the exception of a signal handler.
-pub fn wait<T, F>(py: Python<'_>, opened: &Opened, limit: Option<Duration>, future: F) -> PyResult<T>
+pub fn wait<T, F>(py: Python<'_>, opened: &OpenFolder, limit: Option<Duration>, future: F) -> PyResult<T>
 where
-    F: Future<Output = Result<T, Closed>> + Send,
+    F: Future<Output = Result<T, EngineClosed>> + Send,
     T: Send,
 {
     here(opened)?;
@@ -34,7 +34,7 @@ where
         py.check_signals()?;
         // A signal handler may have closed it.
         if opened.has_ended() {
-            return Err(closed(Closed));
+            return Err(closed(EngineClosed));
         }
         if left.is_some_and(|left| left.is_zero()) {
             return Err(PyTimeoutError::new_err("the engine was silent for too long"));
@@ -43,7 +43,7 @@ where
 }
 
 /// Rejects a call in a process that was forked from the one that opened the folder.
-fn here(opened: &Opened) -> PyResult<()> {
+fn here(opened: &OpenFolder) -> PyResult<()> {
     match opened.is_forked() {
         false => Ok(()),
         true => Err(PyRuntimeError::new_err(
@@ -53,6 +53,6 @@ fn here(opened: &Opened) -> PyResult<()> {
 }
 
 /// The exception for a call that was interrupted by `close`.
-fn closed(_: Closed) -> PyErr {
+fn closed(_: EngineClosed) -> PyErr {
     PyConnectionError::new_err("the folder is closed")
 }

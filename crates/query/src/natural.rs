@@ -54,11 +54,11 @@ struct Stream {
     /// Found but not tested.
     run: Option<Run>,
     /// Tested but not returned.
-    found: Found,
+    found: FoundPicks,
 }
 
 #[derive(Default)]
-struct Found {
+struct FoundPicks {
     picks: Vec<Pick>,
     /// One per pick; not computed if there is only one stream.
     keys: Vec<Key>,
@@ -147,7 +147,7 @@ impl Natural {
         };
         // Bridged: testing a few extra rows costs less than many short runs.
         let candidates = scan.candidates_of_tree(section.part, section.tree, from).bridged();
-        let mut stream = Stream { part: section.part, candidates, upto, run: None, found: Found::default() };
+        let mut stream = Stream { part: section.part, candidates, upto, run: None, found: FoundPicks::default() };
         stream.advance(scan);
         Ok(stream.run.is_some().then_some(stream))
     }
@@ -243,7 +243,7 @@ impl Stream {
     }
 }
 
-impl Found {
+impl FoundPicks {
     fn is_empty(&self) -> bool {
         self.at == self.picks.len()
     }

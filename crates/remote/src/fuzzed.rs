@@ -1,9 +1,9 @@
 //! Entry points to the wire format between roles, for `fuzz/targets`. Not part of the crate's interface.
 
-use crate::owner::{Mounted, ServeOptions, Served, Service};
+use crate::owner::{MountedGroup, ServeOptions, ServedGroups, Service};
 use crate::wire::answer::{Hello, Meta, Reply, WireDeleted, WireFiles, WireWritten};
-use crate::wire::call::{Call, Do, Get, Put};
-use crate::wire::decode::{Decoder, Whole};
+use crate::wire::call::{ActionCall, Call, Get, Put};
+use crate::wire::decode::{BatchAssembler, Decoder};
 use crate::wire::described::Description;
 use crate::wire::fault::Fault;
 use crate::wire::rows::{Events, whole_batch_from_arrow};
@@ -25,7 +25,7 @@ pub fn calls(json: &[u8]) -> Vec<Vec<u8>> {
     fn again<T: Serialize + DeserializeOwned>(json: &[u8]) -> Option<Vec<u8>> {
         Call::<T>::from_json(json).ok()?.to_json().ok()
     }
-    [again::<Get>(json), again::<Do>(json), again::<Put>(json)].into_iter().flatten().collect()
+    [again::<Get>(json), again::<ActionCall>(json), again::<Put>(json)].into_iter().flatten().collect()
 }
 
 /// Decodes a response of each kind as a gateway does; returns the re-encoded ones.
@@ -79,7 +79,7 @@ fn told(fault: Fault) {
 /// Decodes the messages of a response or of a write as events of a schema, up to the first malformed one. Returns the
 /// number of events.
 pub fn events(messages: Vec<Message>, schema: &Arc<Schema>) -> usize {
-    let (mut decoder, mut whole, mut count) = (Decoder::default(), Whole::default(), 0);
+    let (mut decoder, mut whole, mut count) = (Decoder::default(), BatchAssembler::default(), 0);
     for [head, body, meta] in messages {
         let message = FlightData {
             data_header: head.into(),
@@ -105,13 +105,13 @@ pub fn events(messages: Vec<Message>, schema: &Arc<Schema>) -> usize {
 /// An owner called without a network.
 pub struct Server {
     service: Service,
-    _mounted: Mounted,
+    _mounted: MountedGroup,
 }
 
 impl Server {
     /// Serves `backend`. Must be called inside a runtime.
     pub fn new(backend: Arc<dyn Backend>, options: ServeOptions) -> Server {
-        let served = Arc::<Served>::default();
+        let served = Arc::<ServedGroups>::default();
         let mounted = served.mount(0, backend, options);
         Server { service: Service(served), _mounted: mounted }
     }

@@ -26,5 +26,8 @@ mod tls;
 mod wire;
 
 pub use gateway::{GroupsBackend, OwnerAt, RemoteBackend, RemoteOptions, ScanAt, ScanOptions};
-pub use owner::{Controls, Mounted, Owns, Pace, ScanExecutor, ScanLoad, ServeOptions, Served, serve, serve_groups};
+pub use owner::{
+    Controls, MountedGroup, OwnershipCheck, Pace, ScanExecutor, ScanLoad, ServeOptions, ServedGroups, serve,
+    serve_groups,
+};
 pub use tls::{RoleTls, RoleTlsFault, Security};

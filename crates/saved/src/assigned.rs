@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Returns true while the saved searches are assigned to this process, by its own clock.
-pub type Holds = Arc<dyn Fn() -> bool + Send + Sync>;
+pub type AssignmentCheck = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// Components from which saved searches are opened, each time.
 #[derive(Clone)]
@@ -73,7 +73,7 @@ impl SlotParts {
 }
 
 /// The saved searches of a process, or those of a slot.
-pub struct Assigned {
+pub struct AssignedSearches {
     parts: SlotParts,
     feed: Arc<Feed>,
     current: RwLock<Arc<SavedSearches>>,
@@ -83,14 +83,20 @@ pub struct Assigned {
     ran: AtomicU64,
 }
 
-impl Assigned {
+impl AssignedSearches {
     /// Opens them if [`SavedSettings::enabled`], for a process that has them to itself. Otherwise there are none until
-    /// [`Assigned::take`].
-    pub(super) fn open(parts: SlotParts) -> Assigned {
+    /// [`AssignedSearches::take`].
+    pub(super) fn open(parts: SlotParts) -> AssignedSearches {
         let feed = Arc::new(Feed::default());
         parts.parts.backend.subscribe(feed.clone());
         let current = SavedSearches::open(&parts, &feed);
-        Assigned { parts, feed, current: RwLock::new(current), stopped: Mutex::new(false), ran: AtomicU64::new(0) }
+        AssignedSearches {
+            parts,
+            feed,
+            current: RwLock::new(current),
+            stopped: Mutex::new(false),
+            ran: AtomicU64::new(0),
+        }
     }
 
     /// Returns the saved searches; none while they are assigned to another process.
@@ -104,7 +110,7 @@ impl Assigned {
     /// # Errors
     /// Those of the records and of the backend: nothing is lost, so retry. [`StoreError::Busy`]: another process has
     /// taken over.
-    pub fn take(&self, epoch: u64, holds: Holds) -> Result<(), StoreError> {
+    pub fn take(&self, epoch: u64, holds: AssignmentCheck) -> Result<(), StoreError> {
         let stopped = self.stopped.lock();
         if *stopped {
             return Err(StoreError::Closed);

@@ -30,7 +30,7 @@ pub(super) struct LogPosition {
 pub(super) type Unread = Vector<Option<u64>>;
 
 /// Positions by saved search and collection.
-pub(super) type Waiting = BTreeMap<String, BTreeMap<String, Unread>>;
+pub(super) type SearchPositions = BTreeMap<String, BTreeMap<String, Unread>>;
 
 /// The record on disk.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -41,7 +41,7 @@ pub(super) struct Checkpoint {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) tenants: BTreeMap<String, Positions>,
     /// The position before the events of unread packets.
-    pub(super) waiting: Waiting,
+    pub(super) waiting: SearchPositions,
     /// Whether a clean stop has kept the packets (`clean_state.rs`). Their record exists until the next start has
     /// written this one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -191,7 +191,10 @@ mod tests {
         let mut checkpoint = Checkpoint {
             collections: named(&[("ships", 1, 10), ("ports", 2, 5), ("gone", 3, 7), ("vessels", 1, 12)]),
             tenants: BTreeMap::from([("other".to_owned(), named(&[("ships", 4, 3)]))]),
-            waiting: Waiting::from([("a".to_owned(), unread("ships", 8)), ("z".to_owned(), unread("ships", 2))]),
+            waiting: SearchPositions::from([
+                ("a".to_owned(), unread("ships", 8)),
+                ("z".to_owned(), unread("ships", 2)),
+            ]),
             kept: false,
         };
         // Another collection has the old name, and the renamed one was written to since.
@@ -217,7 +220,7 @@ mod tests {
         };
         let checkpoint = Checkpoint {
             collections: places(&[("news", 1, 10), ("old", 1, 10)]),
-            waiting: Waiting::from([(
+            waiting: SearchPositions::from([(
                 "a".to_owned(),
                 BTreeMap::from([("news".to_owned(), Vector::one(Some(4))), ("old".to_owned(), Vector::one(Some(4)))]),
             )]),
@@ -258,7 +261,7 @@ mod tests {
         let checkpoint = Checkpoint {
             collections: BTreeMap::from([("news".to_owned(), place(&[10, 20, 30, 5]))]),
             // Packets of two partitions wait; nothing is known of the last one.
-            waiting: Waiting::from([(
+            waiting: SearchPositions::from([(
                 "a".to_owned(),
                 BTreeMap::from([("news".to_owned(), [Some(4), None, Some(7)].into_iter().collect())]),
             )]),

@@ -8,7 +8,7 @@ use meridian_federation::Settings;
 use meridian_federation::fetch::may_call;
 use meridian_federation::provider::LocalProvider;
 use meridian_model::policy::access::Pattern;
-use meridian_model::{Invalid, When};
+use meridian_model::{FenceTransition, Invalid};
 use reqwest::Url;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -50,7 +50,7 @@ pub struct Definition {
     /// The same question, parsed.
     pub question: Question,
     /// The events to report of moving objects; `None` to report every matching event.
-    pub when: Option<Vec<When>>,
+    pub when: Option<Vec<FenceTransition>>,
     /// The webhook.
     pub webhook: Option<Webhook>,
     /// The polling interval of remote providers.
@@ -174,10 +174,10 @@ impl Definition {
     }
 }
 
-fn read_when(value: &Value) -> Result<Vec<When>, Invalid> {
+fn read_when(value: &Value) -> Result<Vec<FenceTransition>, Invalid> {
     let wrong = || Invalid::field("when", format_args!("{value}: expected an array of enter, inside and exit"));
     let words = value.as_array().and_then(|list| list.iter().map(Value::as_str).collect::<Option<Vec<_>>>());
-    words.ok_or_else(wrong).and_then(When::read)
+    words.ok_or_else(wrong).and_then(FenceTransition::read)
 }
 
 fn read_webhook(value: &Value, settings: &SavedSettings) -> Result<Webhook, Invalid> {

@@ -17,12 +17,12 @@ pub(crate) struct EventQueue {
     bytes_max: usize,
     /// Whether any tenant listens, for [`Subscriber::listens`], which every write calls.
     listening: AtomicBool,
-    queue: Mutex<Waiting>,
+    queue: Mutex<QueueState>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct QueueState {
     writes: FairQueue<(u64, WrittenBatch)>,
     /// The tenants that listen, each with the number of its dropped events.
     tenants: HashMap<Arc<str>, u64>,
@@ -111,7 +111,7 @@ impl EventQueue {
     }
 }
 
-impl Waiting {
+impl QueueState {
     /// Makes room for a write; `false` if its tenant would then have the most bytes, and so must drop it.
     fn make_room(&mut self, tenant: &str, bytes: usize, bytes_max: usize) -> bool {
         while self.writes.cost() + bytes > bytes_max {

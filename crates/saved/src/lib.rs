@@ -47,7 +47,7 @@ mod webhook;
 #[cfg(test)]
 mod tests;
 
-pub use assigned::{Holds, Parts};
+pub use assigned::{AssignmentCheck, Parts};
 pub use backup::BackupParts;
 pub use definition::{Definition, Webhook};
 pub use figures::SavedFigures;

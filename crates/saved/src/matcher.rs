@@ -9,7 +9,7 @@ use meridian_federation::event::Events;
 use meridian_federation::provider::LocalProvider;
 use meridian_formats::FeatureWriter;
 use meridian_model::fence::Passage;
-use meridian_model::{Batch, Seq, When};
+use meridian_model::{Batch, FenceTransition, Seq};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -44,7 +44,7 @@ pub(super) struct Origin<'a> {
 /// A match of an event with a saved search.
 struct Match {
     search: Arc<SavedSearch>,
-    when: Option<When>,
+    when: Option<FenceTransition>,
     row: usize,
 }
 
@@ -216,7 +216,7 @@ fn report_passage(
         return;
     }
     let mut tell = |search: &Arc<SavedSearch>, was: bool, is: bool| {
-        let when = search.definition.when.as_deref().and_then(|asked| When::transition(asked, was, is));
+        let when = search.definition.when.as_deref().and_then(|asked| FenceTransition::transition(asked, was, is));
         matches.extend(when.map(|when| Match { search: search.clone(), when: Some(when), row }));
     };
     for search in moving {

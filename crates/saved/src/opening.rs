@@ -1,6 +1,6 @@
 //! Opens saved searches, in a process that has them to itself or has claimed them in a cluster.
 
-use super::assigned::{Feed, Holds, Parts, SlotParts};
+use super::assigned::{AssignmentCheck, Feed, Parts, SlotParts};
 use super::claim::Claim;
 use super::event_queue::EventQueue;
 use super::fences::TenantFences;
@@ -50,7 +50,7 @@ impl SavedSearches {
         parts: &SlotParts,
         feed: &Feed,
         claim: Claim,
-        holds: Holds,
+        holds: AssignmentCheck,
     ) -> Result<Arc<SavedSearches>, StoreError> {
         let saved = SavedSearches::new(&parts.enabled(true), claim.records.clone(), Some(claim.first), holds);
         *saved.followed.lock() = claim.version;
@@ -74,7 +74,12 @@ impl SavedSearches {
         SavedSearches::new(&parts.enabled(false), parts.records(), None, Arc::new(|| false))
     }
 
-    fn new(parts: &SlotParts, records: Arc<dyn Records>, first: Option<u64>, holds: Holds) -> Arc<SavedSearches> {
+    fn new(
+        parts: &SlotParts,
+        records: Arc<dyn Records>,
+        first: Option<u64>,
+        holds: AssignmentCheck,
+    ) -> Arc<SavedSearches> {
         let SlotParts { parts, slot, census } = parts.clone();
         let Parts { searches, backend, ledgers, background, settings, clock, random } = parts;
         let webhooks = WebhookClient::new(

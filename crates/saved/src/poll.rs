@@ -7,8 +7,8 @@ use super::registry::SavedSearches;
 use super::search::SavedSearch;
 use meridian_federation::hash;
 use meridian_federation::provider::LocalProvider;
-use meridian_federation::{Asker, Priority, Question, SearchKey};
-use meridian_model::When;
+use meridian_federation::{Priority, Question, SearchClient, SearchKey};
+use meridian_model::FenceTransition;
 use parking_lot::Mutex;
 use serde_json::Value;
 use std::cmp::Reverse;
@@ -112,7 +112,7 @@ async fn poll(saved: &SavedSearches, search: &SavedSearch) {
         None => saved.searches.remote_names().map(str::to_owned).collect(),
     };
     let question = Question { priority: Priority::Poll, providers: Some(outside), ..asked.clone() };
-    let asker = Asker { key: format!("saved search {}", search.id), view: saved.view_of(search) };
+    let asker = SearchClient { key: format!("saved search {}", search.id), view: saved.view_of(search) };
     let key = SearchKey::of(&asker, "");
     let failing = match saved.searches.begin(question, key, &asker, Instant::now()).await {
         Ok((run, _)) => match run.outbox.read(0) {
@@ -157,7 +157,7 @@ fn take(saved: &SavedSearches, search: &SavedSearch, packet: &str) {
     let provider = packet["provider"].as_str().unwrap_or_default();
     match packet["kind"].as_str() {
         Some("results") => {
-            let wanted = search.definition.when.as_ref().is_none_or(|when| when.contains(&When::Inside));
+            let wanted = search.definition.when.as_ref().is_none_or(|when| when.contains(&FenceTransition::Inside));
             let features: Vec<Arc<str>> = {
                 let mut polled = search.polled.lock();
                 let all = packet["features"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -168,7 +168,7 @@ fn take(saved: &SavedSearches, search: &SavedSearch, packet: &str) {
                 features
             };
             if wanted {
-                let when = search.definition.when.is_some().then_some(When::Inside);
+                let when = search.definition.when.is_some().then_some(FenceTransition::Inside);
                 search.send(&saved.retention, provider, when, &features);
             }
         }

@@ -1,6 +1,8 @@
 //! The progress of the matcher: in memory, and written as the checkpoint soon after a change.
 
-use super::checkpoint::{Checkpoint, LogPosition, Positions, RECORD, Waiting, earliest, positions_of, unopened_of};
+use super::checkpoint::{
+    Checkpoint, LogPosition, Positions, RECORD, SearchPositions, earliest, positions_of, unopened_of,
+};
 use super::matcher::Origin;
 use super::registry::SavedSearches;
 use super::search::SavedSearch;
@@ -37,7 +39,7 @@ struct State {
     /// Saved searches that may have unread packets, by number.
     unread: HashMap<u64, Arc<SavedSearch>>,
     /// The unread positions from before the start, until the catch-up is done.
-    waited: Waiting,
+    waited: SearchPositions,
 }
 
 impl Progress {

@@ -7,7 +7,7 @@ use super::definition::Definition;
 use super::opening::Stored;
 use super::poll::{self, SEEN, seen_of};
 use super::registry::SavedSearches;
-use super::search::{SavedSearch, Seen};
+use super::search::{SavedSearch, SentHashes};
 use super::slot::Slot;
 use super::slots_before::Checkpoints;
 use meridian_admission::identity::DEFAULT_TENANT;
@@ -183,7 +183,7 @@ impl SavedSearches {
         // After a crash numbers continue above all assigned before.
         let kept = kept.unwrap_or_else(|| SearchState { first: self.first_number(), ..SearchState::default() });
         let search = self.search(id.to_owned(), created, definition, kept);
-        search.polled.lock().seen = Seen::of(seen);
+        search.polled.lock().seen = SentHashes::of(seen);
         Ok((search, since))
     }
 

@@ -1,7 +1,7 @@
 //! All saved searches of a server. They are opened in `opening.rs`, recovered from disk in `recovery.rs`, and created
 //! and deleted in `changes.rs`.
 
-use super::assigned::Holds;
+use super::assigned::AssignmentCheck;
 use super::catch_up::CatchUp;
 use super::census::Census;
 use super::checkpoint::Positions;
@@ -79,7 +79,7 @@ pub struct SavedSearches {
     /// First number of packets that no clean stop has kept; `None`: from the time.
     pub(super) first: Option<u64>,
     /// Returns true while the saved searches are assigned to this process.
-    pub(super) holds: Holds,
+    pub(super) holds: AssignmentCheck,
     /// Matches of events with saved searches.
     pub(super) matches: AtomicU64,
     /// Events left out of the catch-up because there were too many.

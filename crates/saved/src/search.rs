@@ -6,7 +6,7 @@ use super::definition::Definition;
 use super::retention::PacketRetention;
 use super::status::{PollReport, SavedSearchStatus};
 use meridian_federation::delivery::Outbox;
-use meridian_model::{When, time};
+use meridian_model::{FenceTransition, time};
 use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -85,19 +85,19 @@ pub(crate) struct Polled {
     pub(crate) states: BTreeMap<String, String>,
     /// Why the last one could not start.
     pub(crate) failing: Option<String>,
-    pub(crate) seen: Seen,
+    pub(crate) seen: SentHashes,
     /// Whether there are seen results that are not on disk yet.
     pub(crate) news: bool,
 }
 
 /// Hashes of results sent; the oldest are evicted.
 #[derive(Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct SentHashes {
     known: HashSet<u64>,
     order: VecDeque<u64>,
 }
 
-impl Seen {
+impl SentHashes {
     /// Records a result. Returns `false` if it is known.
     pub(crate) fn is_new(&mut self, result: u64) -> bool {
         if !self.known.insert(result) {
@@ -118,8 +118,8 @@ impl Seen {
     }
 
     /// Decodes these bytes.
-    pub(crate) fn of(bytes: &[u8]) -> Seen {
-        let mut seen = Seen::default();
+    pub(crate) fn of(bytes: &[u8]) -> SentHashes {
+        let mut seen = SentHashes::default();
         for result in bytes.as_chunks::<8>().0 {
             seen.is_new(u64::from_le_bytes(*result));
         }
@@ -129,7 +129,13 @@ impl Seen {
 
 impl SavedSearch {
     /// Sends results, in packets of bounded size.
-    pub(crate) fn send(&self, retention: &PacketRetention, provider: &str, when: Option<When>, features: &[Arc<str>]) {
+    pub(crate) fn send(
+        &self,
+        retention: &PacketRetention,
+        provider: &str,
+        when: Option<FenceTransition>,
+        features: &[Arc<str>],
+    ) {
         let room = self.room(provider);
         let mut rest = features;
         while !rest.is_empty() {

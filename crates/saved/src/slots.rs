@@ -3,7 +3,7 @@
 //! Each slot is opened, dropped and passed on separately (`assigned.rs`), and has a share of the memory. Queries about
 //! all slots of this gateway are answered here; other gateways answer for their own slots.
 
-use super::assigned::{Assigned, Holds, Parts, SlotParts};
+use super::assigned::{AssignedSearches, AssignmentCheck, Parts, SlotParts};
 use super::backup::BackupParts;
 use super::census::Census;
 use super::figures::SavedFigures;
@@ -21,14 +21,14 @@ use std::sync::Arc;
 /// The saved searches of a process.
 pub struct SavedSlots {
     /// By slot; a single entry for all in a process that has them to itself.
-    slots: Vec<Assigned>,
+    slots: Vec<AssignedSearches>,
     census: Option<Arc<Census>>,
 }
 
 impl SavedSlots {
     /// For a process that has them to itself. Opens them if [`SavedSettings::enabled`].
     pub fn whole(parts: Parts) -> SavedSlots {
-        SavedSlots { slots: vec![Assigned::open(SlotParts::whole(parts))], census: None }
+        SavedSlots { slots: vec![AssignedSearches::open(SlotParts::whole(parts))], census: None }
     }
 
     /// For a gateway of a cluster: none until it takes a slot.
@@ -37,7 +37,7 @@ impl SavedSlots {
         let parts = Parts { settings: part_of(&parts.settings), ..parts };
         let one = |slot| {
             let (parts, census) = (parts.clone(), Some(census.clone()));
-            Assigned::open(SlotParts { parts, slot: Some(slot), census })
+            AssignedSearches::open(SlotParts { parts, slot: Some(slot), census })
         };
         SavedSlots { slots: Slot::all().map(one).collect(), census: Some(census) }
     }
@@ -48,7 +48,7 @@ impl SavedSlots {
     /// # Errors
     /// Those of the records and of the backend: nothing is lost, so retry. [`StoreError::Busy`]: another process has
     /// taken over.
-    pub fn take(&self, slot: Slot, epoch: u64, holds: Holds) -> Result<(), StoreError> {
+    pub fn take(&self, slot: Slot, epoch: u64, holds: AssignmentCheck) -> Result<(), StoreError> {
         self.slots.get(usize::from(slot.number())).map_or(Ok(()), |slot| slot.take(epoch, holds))
     }
 
@@ -57,7 +57,7 @@ impl SavedSlots {
     /// # Errors
     /// Those of the records.
     pub fn pass_on(&self, slot: Slot) -> Result<(), StoreError> {
-        self.slots.get(usize::from(slot.number())).map_or(Ok(()), Assigned::pass_on)
+        self.slots.get(usize::from(slot.number())).map_or(Ok(()), AssignedSearches::pass_on)
     }
 
     /// Drops those of a slot, because they are assigned to another process.
@@ -77,7 +77,7 @@ impl SavedSlots {
 
     /// Ends readers, because the process stops.
     pub fn close(&self) {
-        self.slots.iter().for_each(Assigned::close);
+        self.slots.iter().for_each(AssignedSearches::close);
     }
 
     /// Processes the remaining events and writes the clean state. Blocks.
@@ -85,7 +85,7 @@ impl SavedSlots {
     /// # Errors
     /// The first error of the disk; the next start is then like one after a crash for that part.
     pub fn stop(&self) -> Result<(), StoreError> {
-        let stopped: Vec<Result<(), StoreError>> = self.slots.iter().map(Assigned::stop).collect();
+        let stopped: Vec<Result<(), StoreError>> = self.slots.iter().map(AssignedSearches::stop).collect();
         stopped.into_iter().collect()
     }
 
@@ -96,7 +96,7 @@ impl SavedSlots {
     }
 
     fn each(&self) -> impl Iterator<Item = Arc<SavedSearches>> {
-        self.slots.iter().map(Assigned::current)
+        self.slots.iter().map(AssignedSearches::current)
     }
 
     /// Returns the saved searches of the slot that would contain this id.
@@ -105,7 +105,7 @@ impl SavedSlots {
             Some(_) => usize::from(Slot::of_id(id)?.number()),
             None => 0,
         };
-        self.slots.get(at).map(Assigned::current)
+        self.slots.get(at).map(AssignedSearches::current)
     }
 
     /// Creates a saved search, as [`SavedSearches::create`], in a slot that runs here and has few.

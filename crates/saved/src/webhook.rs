@@ -3,7 +3,7 @@
 //! A webhook reads the packets of its saved search like any reader, one at a time. It proceeds when a packet is
 //! accepted (any 2xx) or given up. Unsent packets wait in the outbox and may be evicted there.
 
-use super::assigned::Holds;
+use super::assigned::AssignmentCheck;
 use super::dead_letters::{DeadLetter, DeadLetters};
 use super::definition::Webhook;
 use super::ledgers::{Ledgers, suspended};
@@ -54,7 +54,7 @@ pub(crate) struct WebhookClient {
     clock: Arc<dyn Clock>,
     random: Arc<dyn Random>,
     ledgers: Ledgers,
-    holds: Holds,
+    holds: AssignmentCheck,
     /// Packets given up, of all saved searches.
     pub(crate) letters: DeadLetters,
     /// Packets sent, failed calls, packets given up.
@@ -70,7 +70,7 @@ impl WebhookClient {
         clock: Arc<dyn Clock>,
         random: Arc<dyn Random>,
         ledgers: Ledgers,
-        holds: Holds,
+        holds: AssignmentCheck,
         tracer: Tracer,
     ) -> WebhookClient {
         WebhookClient {

@@ -24,7 +24,7 @@ const TRIES: usize = 4;
 
 /// The result of a check.
 #[derive(Debug)]
-pub struct Checked {
+pub struct CheckReport {
     /// The damage found; empty if everything is in order.
     pub problems: Vec<Problem>,
     /// Number of collections, including damaged ones.
@@ -38,8 +38,8 @@ pub struct Checked {
 ///
 /// # Errors
 /// [`StoreError::Invalid`] for a bucket that no cluster has used, and if the bucket does not answer. Damage is reported
-/// in [`Checked::problems`].
-pub fn check_bucket(bucket: &Arc<dyn Bucket>, seams: &Seams) -> Result<Checked, StoreError> {
+/// in [`CheckReport::problems`].
+pub fn check_bucket(bucket: &Arc<dyn Bucket>, seams: &Seams) -> Result<CheckReport, StoreError> {
     check_whole(bucket.as_ref())?;
     let options = Options { background: false, ..Options::at(ROOT) };
     let own = Seams { disk: Arc::new(MemoryDisk::new()), ..seams.clone() };
@@ -80,7 +80,7 @@ pub fn check_bucket(bucket: &Arc<dyn Bucket>, seams: &Seams) -> Result<Checked, 
     problems.extend(check_shared(&read_only, seams)?.iter().map(Problem::of));
     let mut seen = BTreeSet::new();
     problems.retain(|problem| seen.insert((problem.path.clone(), problem.detail.clone())));
-    Ok(Checked { problems, collections: all.len(), logs })
+    Ok(CheckReport { problems, collections: all.len(), logs })
 }
 
 /// Returns problems of a partition's log after its newest manifest.

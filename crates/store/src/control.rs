@@ -23,7 +23,7 @@ pub struct ControlPlane {
 
 /// What became of the records of a data folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Moved {
+pub enum MoveOutcome {
     /// There were none.
     Nothing,
     /// This many are in the bucket now.
@@ -101,11 +101,11 @@ impl ControlPlane {
     /// # Errors
     /// A damaged record, [`StoreError::Busy`] if another process creates records at the same time, or the error of the
     /// bucket.
-    pub fn move_in(&self, store: &Store, kinds: &[&'static str]) -> Result<Moved, StoreError> {
+    pub fn move_in(&self, store: &Store, kinds: &[&'static str]) -> Result<MoveOutcome, StoreError> {
         // First: damage in a folder that does not count must not keep an owner from starting.
         match self.in_folder(store, kinds)? {
-            InFolder::Nothing => return Ok(Moved::Nothing),
-            InFolder::Beside => return Ok(Moved::Kept),
+            InFolder::Nothing => return Ok(MoveOutcome::Nothing),
+            InFolder::Beside => return Ok(MoveOutcome::Kept),
             InFolder::Alone => {}
         }
         let read = |kind: &&'static str| {
@@ -156,6 +156,6 @@ impl ControlPlane {
                 return Err(changed());
             }
         }
-        Ok(Moved::Records(count))
+        Ok(MoveOutcome::Records(count))
     }
 }

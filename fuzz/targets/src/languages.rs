@@ -4,7 +4,7 @@ use crate::world;
 use meridian_api::fuzzed;
 use meridian_model::filter::{Expr, Predicate, parse_json, parse_text, to_json, to_text};
 use meridian_model::schema_json::{self, duration_text, parse_duration};
-use meridian_model::{Interval, Schema, Seq, When, schema_spec};
+use meridian_model::{FenceTransition, Interval, Schema, Seq, schema_spec};
 use meridian_query::{Function, SortKey, Windows};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
@@ -74,7 +74,7 @@ pub fn parameters(bytes: &[u8]) {
     let _ = meridian_model::time::parse_instant(text, None);
     let _ = SortKey::parse(text, schema);
     let _ = Function::parse(text, schema);
-    let _ = When::read(text.split(','));
+    let _ = FenceTransition::read(text.split(','));
     if let Ok(micros) = parse_duration(text) {
         duration_text(micros);
     }

@@ -16,7 +16,7 @@ mod wait;
 pub use meter::Meter;
 
 use crate::ledger::Ledger;
-use meridian_model::policy::admission::{Admission, Ask, Capacity, Counts, Entry, Load, Ticket, Turn};
+use meridian_model::policy::admission::{Admission, Capacity, Counts, Entry, Load, SlotRequest, Ticket, Turn};
 pub use meridian_model::policy::admission::{Class, ClassLoad, Refusal, Settings};
 use parking_lot::Mutex;
 use processors::{Processors, thread_time};
@@ -285,8 +285,19 @@ impl Gate {
 }
 
 /// Builds an account's request to the policy. The deadline counts from the gate's origin.
-fn ask(Account { ledger, class, is_write }: &Account, deadline: Duration, resumed: Option<Duration>) -> Ask<&Arc<str>> {
-    Ask { tenant: ledger.tenant(), weight: ledger.weight(), class: *class, is_write: *is_write, deadline, resumed }
+fn ask(
+    Account { ledger, class, is_write }: &Account,
+    deadline: Duration,
+    resumed: Option<Duration>,
+) -> SlotRequest<&Arc<str>> {
+    SlotRequest {
+        tenant: ledger.tenant(),
+        weight: ledger.weight(),
+        class: *class,
+        is_write: *is_write,
+        deadline,
+        resumed,
+    }
 }
 
 impl State {

@@ -46,7 +46,7 @@ impl Registry {
             Federated { issuer: issuer.to_owned(), tenant, role: grant.role, collections: grant.collections };
         self.change(|seen| {
             let state = self.now.load_full();
-            let secret::Made { id, text, digest } = new_secret()?;
+            let secret::NewSecret { id, text, digest } = new_secret()?;
             let (user, stamp) = (name.clone(), at.stamp().to_owned());
             let federated = Some(federated.clone());
             let begun = Record { id, user, stamp, created: now, seen: now, expires, digest, federated };

@@ -11,9 +11,9 @@ use std::collections::BTreeMap;
 /// Fields that this program does not know, by name.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Newer(BTreeMap<String, Value>);
+pub struct UnknownFields(BTreeMap<String, Value>);
 
-impl Newer {
+impl UnknownFields {
     /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

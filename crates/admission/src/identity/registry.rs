@@ -155,7 +155,7 @@ pub struct Registry {
 
 #[derive(Clone, Default)]
 pub(super) struct State {
-    pub tokens: HashMap<String, Arc<Known>>,
+    pub tokens: HashMap<String, Arc<TokenEntry>>,
     pub tenants: BTreeMap<String, Member>,
     pub users: BTreeMap<Login, Arc<User>>,
 }
@@ -168,7 +168,7 @@ pub(super) struct Member {
 }
 
 /// A token in memory.
-pub(super) struct Known {
+pub(super) struct TokenEntry {
     pub token: Token,
     digest: Digest,
     pub caller: Caller,
@@ -306,7 +306,7 @@ impl Registry {
         let known = state.known(token).ok_or_else(|| Fault::Vault("a digest that was just made".to_owned()))?;
         // It represents the owner of the folder, and its id would mean nothing to a reader of the audit log.
         let caller = Arc::new(Identity { name: "local".into(), ..Identity::clone(&known.caller) });
-        state.tokens.insert(known.token.id.clone(), Arc::new(Known { recorded: false, caller, ..known }));
+        state.tokens.insert(known.token.id.clone(), Arc::new(TokenEntry { recorded: false, caller, ..known }));
         self.now.store(Arc::new(state));
         Ok(text)
     }
@@ -349,7 +349,7 @@ impl State {
         caller.is_operator() || self.tenants.get(&*caller.tenant).is_some_and(|member| !member.tenant.suspended)
     }
 
-    pub fn known(&self, token: Token) -> Option<Known> {
+    pub fn known(&self, token: Token) -> Option<TokenEntry> {
         let digest = token.digest()?;
         // An operator works in the default tenant unless a request names another one.
         let tenant = if token.tenant.is_empty() { DEFAULT_TENANT } else { &token.tenant };
@@ -361,6 +361,6 @@ impl State {
         identity.expires = token.expires.unwrap_or(i64::MAX);
         identity.gives_until = identity.expires;
         identity.revoked = Some(Arc::default());
-        Some(Known { token, digest, caller: Arc::new(identity), recorded: true })
+        Some(TokenEntry { token, digest, caller: Arc::new(identity), recorded: true })
     }
 }

@@ -14,7 +14,7 @@ const SECRET_BYTES: usize = 32;
 pub type Digest = [u8; 32];
 
 /// A new secret: its id, its full text, and the digest to store.
-pub struct Made {
+pub struct NewSecret {
     pub id: String,
     pub text: String,
     /// The digest in hexadecimal, as stored in records.
@@ -28,14 +28,14 @@ pub struct Parts<'a> {
 }
 
 /// Generates a secret.
-pub fn make(prefix: &str) -> Result<Made, getrandom::Error> {
+pub fn make(prefix: &str) -> Result<NewSecret, getrandom::Error> {
     let mut random = [0; ID_BYTES + SECRET_BYTES];
     getrandom::fill(&mut random)?;
     let id = data_encoding::HEXLOWER.encode(&random[..ID_BYTES]);
     let secret = data_encoding::HEXLOWER.encode(&random[ID_BYTES..]);
     let digest = data_encoding::HEXLOWER.encode(&Sha256::digest(secret.as_bytes()));
     let text = format!("{prefix}{id}_{secret}");
-    Ok(Made { id, text, digest })
+    Ok(NewSecret { id, text, digest })
 }
 
 /// Parses the digest of a record; `None` if the text is not a digest.

@@ -208,7 +208,7 @@ impl Registry {
             let Some(user) = state.users.get(login).filter(|user| user.password.is_still(password)) else {
                 return Ok(None);
             };
-            let secret::Made { id, text, digest } = new_secret()?;
+            let secret::NewSecret { id, text, digest } = new_secret()?;
             let expires = now.saturating_add(micros(limits.lifetime));
             let (user, stamp) = (user.id.clone(), user.stamp.clone());
             let begun = Record { id, user, stamp, created: now, seen: now, expires, digest, federated: None };
@@ -332,7 +332,7 @@ impl Registry {
 }
 
 /// Generates the id and the secret of a new session.
-pub(super) fn new_secret() -> Result<secret::Made, Fault> {
+pub(super) fn new_secret() -> Result<secret::NewSecret, Fault> {
     secret::make(PREFIX).map_err(|e| Fault::Vault(e.to_string()))
 }
 

@@ -1,6 +1,6 @@
 //! Tenants.
 
-use super::newer::Newer;
+use super::newer::UnknownFields;
 use meridian_model::policy::access::Pattern;
 use meridian_model::policy::quota::Quotas;
 use serde::{Deserialize, Serialize};
@@ -31,7 +31,7 @@ pub struct Tenant {
     pub quotas: Quotas,
     /// Fields written by a newer program; changes made here preserve them.
     #[serde(flatten)]
-    pub newer: Newer,
+    pub newer: UnknownFields,
 }
 
 fn one() -> u32 {
@@ -42,6 +42,14 @@ impl Tenant {
     /// Creates a tenant with default settings.
     pub fn new(name: &str) -> Tenant {
         let (name, quotas) = (name.to_owned(), Quotas::default());
-        Tenant { name, created: 0, weight: 1, suspended: false, anonymous: None, quotas, newer: Newer::default() }
+        Tenant {
+            name,
+            created: 0,
+            weight: 1,
+            suspended: false,
+            anonymous: None,
+            quotas,
+            newer: UnknownFields::default(),
+        }
     }
 }

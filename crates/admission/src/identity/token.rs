@@ -1,6 +1,6 @@
 //! API tokens.
 
-use super::newer::Newer;
+use super::newer::UnknownFields;
 use super::secret::{self, Digest};
 use meridian_model::policy::access::{Grant, Pattern, Role};
 use serde::{Deserialize, Serialize};
@@ -30,7 +30,7 @@ pub struct Token {
     pub(super) digest: String,
     /// Fields written by a newer program. A token with such a field admits no caller.
     #[serde(flatten)]
-    pub(super) newer: Newer,
+    pub(super) newer: UnknownFields,
 }
 
 impl Token {
@@ -41,10 +41,10 @@ impl Token {
         created: i64,
         expires: Option<i64>,
     ) -> Result<(Token, String), getrandom::Error> {
-        let secret::Made { id, text, digest } = secret::make(PREFIX)?;
+        let secret::NewSecret { id, text, digest } = secret::make(PREFIX)?;
         let (role, collections) = (grant.role, grant.collections.clone());
         let tenant = tenant.to_owned();
-        Ok((Token { id, tenant, role, collections, created, expires, digest, newer: Newer::default() }, text))
+        Ok((Token { id, tenant, role, collections, created, expires, digest, newer: UnknownFields::default() }, text))
     }
 
     /// Returns the digest as bytes; `None` if the record's text is invalid.

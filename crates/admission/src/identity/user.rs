@@ -1,6 +1,6 @@
 //! Users: people who sign in with a name and a password.
 
-use super::newer::Newer;
+use super::newer::UnknownFields;
 use super::password::PasswordDigest;
 use super::{DEFAULT_TENANT, token};
 use meridian_model::Invalid;
@@ -38,7 +38,7 @@ pub struct User {
     pub(super) stamp: String,
     /// Fields written by a newer program. A user with such a field may not sign in.
     #[serde(flatten)]
-    pub(super) newer: Newer,
+    pub(super) newer: UnknownFields,
 }
 
 impl User {

@@ -1,6 +1,6 @@
 //! The users of a registry.
 
-use super::newer::Newer;
+use super::newer::UnknownFields;
 use super::registry::{Fault, KINDS, Registry, State, record};
 use super::user::check_name;
 use super::{DEFAULT_TENANT, Login, PasswordDigest, User, secret};
@@ -110,7 +110,7 @@ impl Registry {
                 disabled: false,
                 password: new.password.clone(),
                 stamp: random()?,
-                newer: Newer::default(),
+                newer: UnknownFields::default(),
             };
             self.put(seen, KINDS.user, &user.id, &user)?;
             Ok(user)

@@ -58,7 +58,7 @@ pub struct Gateways {
 
 /// A gateway's statement about a request that it relays.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Relayed {
+pub struct RelayOrigin {
     /// The address of the client.
     pub client: IpAddr,
     /// Scheme and authority under which the client reached that gateway, without a trailing slash.
@@ -172,10 +172,10 @@ impl Gateways {
 
     /// Parses another gateway's statement about a request: its key, the client's address and the base of URLs. Returns
     /// `None` if it is not meant for this process.
-    pub fn read(&self, header: &[u8]) -> Option<Relayed> {
+    pub fn read(&self, header: &[u8]) -> Option<RelayOrigin> {
         let mut parts = std::str::from_utf8(header).ok()?.split(' ');
         let (key, client, base) = (parts.next()?, parts.next()?, parts.next()?);
-        let relayed = Relayed { client: client.parse().ok()?, base: base.into() };
+        let relayed = RelayOrigin { client: client.parse().ok()?, base: base.into() };
         (parts.next().is_none() && is_same(key.as_bytes(), self.key.as_bytes())).then_some(relayed)
     }
 }
@@ -185,7 +185,7 @@ fn is_same(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && a.iter().zip(b).fold(0, |differ, (a, b)| differ | (a ^ b)) == 0
 }
 
-impl Relayed {
+impl RelayOrigin {
     /// Formats the header for the next gateway.
     pub fn written(&self, key: &str) -> String {
         format!("{key} {} {}", self.client, self.base)
@@ -224,7 +224,7 @@ mod tests {
     #[test]
     fn what_is_passed_on_counts_with_the_key_of_this_process_alone() {
         let gateways = gateways();
-        let relayed = Relayed { client: "10.0.0.9".parse().unwrap(), base: "https://events.example.org".into() };
+        let relayed = RelayOrigin { client: "10.0.0.9".parse().unwrap(), base: "https://events.example.org".into() };
         assert_eq!(gateways.read(relayed.written("secret").as_bytes()), Some(relayed.clone()));
         assert!(relayed.is_secure());
         for header in ["", "secret", "secret 10.0.0.9", "secret somebody http://a", "secret 10.0.0.9 http://a more"] {

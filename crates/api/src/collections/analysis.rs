@@ -11,7 +11,7 @@ use crate::protocol::problem::{Problem, Result};
 use crate::protocol::tags;
 use crate::request::after::Consistency;
 #[cfg(feature = "flight")]
-use crate::request::ask::Ask;
+use crate::request::ask::FlightOperation;
 use crate::request::blocking;
 use crate::request::context::Context;
 use crate::request::dispatch::Path;
@@ -67,7 +67,7 @@ pub async fn aggregate(state: Scope, Path(name): Path<String>, context: Context)
     let history = selection.history;
     let question = Aggregate { predicate: selection.predicate, functions, windows, by, empty };
     #[cfg(feature = "flight")]
-    if let Some(Ask::Describe { .. }) = context.ask {
+    if let Some(FlightOperation::Describe { .. }) = context.ask {
         return tables::described(&groups::arrow::schema(&question, &schema));
     }
     #[cfg(feature = "flight")]
@@ -129,7 +129,7 @@ pub async fn density(state: Scope, Path(name): Path<String>, context: Context) -
     let history = selection.history;
     let question = meridian_query::Density { predicate: selection.predicate, bbox, width, height };
     #[cfg(feature = "flight")]
-    if let Some(Ask::Describe { .. }) = context.ask {
+    if let Some(FlightOperation::Describe { .. }) = context.ask {
         return tables::described(&tables::density_schema(&question));
     }
     #[cfg(feature = "flight")]

@@ -24,7 +24,7 @@ use crate::protocol::params::crs;
 use crate::protocol::params::format::{EVENTS, Format, PAGES};
 use crate::protocol::problem::{Kind, Problem, Result};
 #[cfg(feature = "flight")]
-use crate::request::ask::{Ask, FlightListing};
+use crate::request::ask::{FlightListing, FlightOperation};
 use crate::request::blocking;
 use crate::request::body;
 use crate::request::context::Context;
@@ -48,7 +48,7 @@ const SCHEMA_JSON: &str = "application/schema+json";
 /// `GET /collections`
 pub async fn list(state: Scope, context: Context) -> Result<Response> {
     #[cfg(feature = "flight")]
-    if let Some(Ask::List) = context.ask {
+    if let Some(FlightOperation::List) = context.ask {
         return with_schemas(&state);
     }
     let format = context.page_format()?;

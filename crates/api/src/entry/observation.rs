@@ -1,14 +1,14 @@
 //! Observes a request for metrics, logs and traces, from its arrival to the head of its response.
 
 use super::Row;
-use crate::entry::tracked::Tracked;
+use crate::entry::tracked::TrackedRequest;
 use crate::protocol::fields;
 use crate::state::AppState;
 use crate::state::metrics::Active;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
 use axum::response::Response;
 use meridian_admission::identity::Caller;
-use meridian_observe::{Current, Kind as SpanKind, Parent, RequestId, Span, TRACEPARENT, TRACESTATE};
+use meridian_observe::{Kind as SpanKind, Parent, RequestId, Span, TRACEPARENT, TRACESTATE, WorkContext};
 use std::net::IpAddr;
 use std::sync::Arc;
 use tokio::time::Instant;
@@ -33,7 +33,7 @@ pub struct Observation<'a> {
     trace: Option<HeaderValue>,
     span: Span,
     /// The work to which log lines refer.
-    current: Current,
+    current: WorkContext,
     /// Its target, for log lines.
     uri: Uri,
 }
@@ -46,7 +46,7 @@ impl<'a> Observation<'a> {
         arrived: Instant,
         (method, uri, headers): (&Method, &Uri, &HeaderMap),
         is_known: impl FnOnce() -> bool,
-    ) -> (Observation<'a>, Current) {
+    ) -> (Observation<'a>, WorkContext) {
         // A client's own id is kept, so that its logs can be joined with the server's.
         let given = fields::first(headers, &REQUEST_ID).filter(|id| is_request_id(id));
         let request = match given.and_then(|id| id.to_str().ok()) {
@@ -58,7 +58,7 @@ impl<'a> Observation<'a> {
             RequestId::Given(_) => given.cloned(),
         };
         let (trace, span) = state.tracer.begin(|| parent(headers).filter(|_| is_known()), "request", SpanKind::Server);
-        let current = Current { request: Some(request), trace, ..Current::default() };
+        let current = WorkContext { request: Some(request), trace, ..WorkContext::default() };
         let observation = Observation {
             state,
             _active: state.metrics.begin(),
@@ -81,9 +81,9 @@ impl<'a> Observation<'a> {
     }
 
     /// Starts measuring the work, once its route and caller are known.
-    pub fn track(&mut self, row: &Row, caller: &Caller, uri: &Uri) -> Tracked {
+    pub fn track(&mut self, row: &Row, caller: &Caller, uri: &Uri) -> TrackedRequest {
         let span = std::mem::replace(&mut self.span, Span::none());
-        Tracked::begin(self.state, row.route, caller, self.arrived, uri, span)
+        TrackedRequest::begin(self.state, row.route, caller, self.arrived, uri, span)
     }
 
     /// Records that the head of the response is ready, and adds the request's id to it.

@@ -1,16 +1,16 @@
 //! The body of a response while it is sent. It is charged to the tenant, and holds the request's place under the quota.
 //! It ends once the credential of its caller is revoked or has expired.
 
-use crate::entry::tracked::Tracked;
+use crate::entry::tracked::TrackedRequest;
 use crate::request::dispatch::ticks;
 use crate::state::AppState;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::response::Response;
 use hyper::body::{Frame, SizeHint};
 use meridian_admission::identity::Caller;
-use meridian_admission::{Entered, Held};
+use meridian_admission::{QuotaPermit, RequestPermit};
 use meridian_model::policy::quota::Quota;
-use meridian_observe::Measured;
+use meridian_observe::StageTimer;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::time::{Duration, Interval};
@@ -25,13 +25,13 @@ const NANOS_PER_BYTE: u64 = 1;
 pub fn charged(
     response: Response,
     caller: &Caller,
-    place: Option<Entered<'_>>,
+    place: Option<RequestPermit<'_>>,
     state: &AppState,
-    tracked: Option<Tracked>,
+    tracked: Option<TrackedRequest>,
 ) -> Response {
     if let Some(bytes) = response.body().size_hint().exact() {
         // A small response is sent at once, so there is nothing to hold, check or measure meanwhile.
-        let is_traced = tracked.as_ref().is_some_and(Tracked::is_recorded);
+        let is_traced = tracked.as_ref().is_some_and(TrackedRequest::is_recorded);
         if bytes <= SMALL_BYTES || (place.is_none() && !is_traced) {
             match place {
                 Some(place) if bytes <= SMALL_BYTES => place.charge(Quota::ResultBytesPerSecond, bytes),
@@ -43,13 +43,13 @@ pub fn charged(
     let (caller, state) = (caller.clone(), state.clone());
     response.map(|body| {
         let ticks = state.may_become_void(&caller).then(ticks);
-        let send = tracked.as_ref().map(Tracked::sending);
+        let send = tracked.as_ref().map(TrackedRequest::sending);
         Body::new(ChargedBody {
             body,
             caller,
             state,
             ticks,
-            _place: place.map(Entered::keep),
+            _place: place.map(RequestPermit::keep),
             _send: send,
             _tracked: tracked,
         })
@@ -72,10 +72,10 @@ struct ChargedBody {
     state: AppState,
     /// Ticks at which to check whether the caller has become void; `None` if it cannot.
     ticks: Option<Interval>,
-    _place: Option<Held>,
+    _place: Option<QuotaPermit>,
     /// Declared before `_tracked`, so that it is dropped before the request's measurement, which contains it.
-    _send: Option<Measured>,
-    _tracked: Option<Tracked>,
+    _send: Option<StageTimer>,
+    _tracked: Option<TrackedRequest>,
 }
 
 impl HttpBody for ChargedBody {

@@ -8,12 +8,12 @@ use crate::state::slow::SlowRequest;
 use axum::http::{StatusCode, Uri};
 use axum::response::Response;
 use meridian_admission::identity::Caller;
-use meridian_observe::{self as observe, Count, Current, Measured, Span, Stage, Work};
+use meridian_observe::{self as observe, Count, Span, Stage, StageTimer, Work, WorkContext};
 use std::sync::Arc;
 use tokio::time::{Duration, Instant};
 
 /// A running request. It ends when this is dropped: with the last byte of its response, or when its client disconnects.
-pub struct Tracked {
+pub struct TrackedRequest {
     state: AppState,
     route: &'static Route,
     caller: Caller,
@@ -21,13 +21,13 @@ pub struct Tracked {
     work: Arc<Work>,
     span: Span,
     /// The work that it belongs to.
-    current: Current,
+    current: WorkContext,
     /// The query string, if the operator wants it in the log.
     literals: Option<String>,
     status: Option<StatusCode>,
 }
 
-impl Tracked {
+impl TrackedRequest {
     /// Starts measuring the current work.
     pub fn begin(
         state: &AppState,
@@ -36,11 +36,11 @@ impl Tracked {
         arrived: Instant,
         uri: &Uri,
         span: Span,
-    ) -> Tracked {
+    ) -> TrackedRequest {
         let work = Arc::new(Work::new(state.stopwatch.clone()));
         observe::measure(work.clone());
         let literals = if state.config.slow_literals { uri.query().map(str::to_owned) } else { None };
-        Tracked {
+        TrackedRequest {
             state: state.clone(),
             route,
             caller: caller.clone(),
@@ -76,7 +76,7 @@ impl Tracked {
     }
 
     /// Starts measuring the sending of the response.
-    pub fn sending(&self) -> Measured {
+    pub fn sending(&self) -> StageTimer {
         self.current.stage(Stage::Send)
     }
 
@@ -141,7 +141,7 @@ impl Tracked {
     }
 }
 
-impl Drop for Tracked {
+impl Drop for TrackedRequest {
     fn drop(&mut self) {
         // Proxies log 499 for a client that left before the head of its response.
         let status = self.status.map_or(499, |status| status.as_u16());

@@ -4,7 +4,7 @@ use super::meter::Meter;
 use super::status;
 use crate::entry::Entry;
 use crate::protocol::problem::{Kind, Problem};
-use crate::request::ask::Ask;
+use crate::request::ask::FlightOperation;
 use crate::request::dispatch::Connection;
 use crate::state::AppState;
 use axum::body::Body;
@@ -40,7 +40,7 @@ static TIMEOUT: HeaderName = HeaderName::from_static("meridian-timeout");
 
 /// What is known about a call before its messages, as an extension of its request.
 #[derive(Clone)]
-pub struct Arrived {
+pub struct CallContext {
     /// The connection that it arrived on.
     pub connection: Connection,
     /// Its caller.
@@ -53,7 +53,7 @@ pub struct Arrived {
 #[derive(Clone)]
 pub struct Call {
     /// The connection and the caller.
-    pub arrived: Arrived,
+    pub arrived: CallContext,
     headers: HeaderMap,
     /// Its idempotency keys; its requests have keys derived from them.
     keys: Vec<HeaderValue>,
@@ -67,7 +67,7 @@ impl Call {
     /// # Errors
     /// A fault of the server.
     pub fn of<T>(request: &tonic::Request<T>) -> Result<Call, Status> {
-        let arrived = request.extensions().get::<Arrived>().cloned();
+        let arrived = request.extensions().get::<CallContext>().cloned();
         let arrived = arrived.ok_or_else(|| status::internal("a call that did not come in by the door"))?;
         let all = request.metadata().clone().into_headers();
         let mut headers = HeaderMap::new();
@@ -108,7 +108,7 @@ impl Call {
     ///
     /// # Errors
     /// The problem of the response, as a status.
-    pub async fn ask(&self, entry: &Entry, target: &str, ask: Ask) -> Result<Response, Status> {
+    pub async fn ask(&self, entry: &Entry, target: &str, ask: FlightOperation) -> Result<Response, Status> {
         let mut request = self.request(Method::GET, target, Body::empty())?;
         request.extensions_mut().insert(ask);
         self.send(entry, request).await

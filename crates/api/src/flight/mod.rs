@@ -22,7 +22,7 @@ mod status;
 mod ticket;
 
 use crate::entry::{Entry, Incoming};
-use crate::protocol::connection_control::Patience;
+use crate::protocol::connection_control::ReadTimeout;
 use crate::protocol::problem::Result;
 use crate::request::dispatch::Connection;
 use crate::state::AppState;
@@ -31,7 +31,7 @@ use arrow_flight::flight_service_server::FlightServiceServer;
 use axum::body::Body;
 use axum::http::{Request, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use call::Arrived;
+use call::CallContext;
 use meter::{Meter, Metered};
 use question::FlightQuery;
 use service::Service;
@@ -115,7 +115,7 @@ impl Flight {
         let state = self.state();
         let is_put = parts.uri.path() == DO_PUT;
         let meter = Meter::new(&state.config, state.bodies.of(&caller.tenant));
-        parts.extensions.insert(Arrived { connection, caller, meter: meter.clone() });
+        parts.extensions.insert(CallContext { connection, caller, meter: meter.clone() });
         let body = match is_put {
             true => Metered::large(body, meter),
             false => Metered::small(body, &state.config),
@@ -129,7 +129,7 @@ impl Flight {
                 let mut response = response.map(Body::new);
                 if is_put {
                     // A client may leave the results unread until it has sent everything.
-                    response.extensions_mut().insert(Patience(state.config.stream_lifetime));
+                    response.extensions_mut().insert(ReadTimeout(state.config.stream_lifetime));
                 }
                 response
             }

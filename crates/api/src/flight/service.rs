@@ -8,7 +8,7 @@ use super::status;
 use super::ticket::{self, Ticket, Tickets};
 use crate::entry::Entry;
 use crate::protocol::problem::Problem;
-use crate::request::ask::{Ask, Described, FlightListing};
+use crate::request::ask::{Described, FlightListing, FlightOperation};
 use arrow_flight::flight_service_server::FlightService;
 use arrow_flight::{
     Action, ActionType, Criteria, Empty, FlightData, FlightDescriptor, FlightEndpoint, FlightInfo, HandshakeRequest,
@@ -39,7 +39,7 @@ impl Service {
 
     /// Requests the description of the answer to a question.
     async fn describe(&self, call: &Call, asked: &FlightQuery) -> Result<Described, Status> {
-        let ask = Ask::Describe { parts: asked.parts };
+        let ask = FlightOperation::Describe { parts: asked.parts };
         let mut response = call.ask(&self.entry, &asked.question.target(), ask).await?;
         let described = response.extensions_mut().remove::<Described>();
         described.ok_or_else(|| status::internal("an answer that does not describe itself"))
@@ -136,7 +136,7 @@ impl FlightService for Service {
         let begins = std::str::from_utf8(&criteria.expression).map_err(|_| {
             Status::invalid_argument("the expression of the criteria is not UTF-8: expected how names begin")
         })?;
-        let mut response = call.ask(&self.entry, "/collections", Ask::List).await?;
+        let mut response = call.ask(&self.entry, "/collections", FlightOperation::List).await?;
         let FlightListing(collections) = response
             .extensions_mut()
             .remove::<FlightListing>()
@@ -172,7 +172,7 @@ impl FlightService for Service {
         let call = Call::of(&request)?;
         let state = self.entry.state();
         let ticket = self.tickets.open(&request.into_inner().ticket, state.now()).map_err(refused)?;
-        let ask = Ask::Answer(ticket.pin().map_err(refused)?);
+        let ask = FlightOperation::Answer(ticket.pin().map_err(refused)?);
         let response = call.ask(&self.entry, &ticket.question.target(), ask).await?;
         let mut metadata = MetadataMap::new();
         if let Some(id) = response.headers().get("x-request-id").and_then(|id| id.to_str().ok())

@@ -71,7 +71,7 @@ pub async fn post(state: Scope, context: Context, body: Body) -> Result<Response
     tracing::info!(by = &*state.caller().name, request = &*context.id, "a backup is sent");
     let mut response = stream::stream_blocking(&state, run, context.arrived, move |sink, control| {
         let _permit = permit;
-        let mut out = Out { sink, begun: false, failed: None };
+        let mut out = ResponseWriter { sink, begun: false, failed: None };
         let scope = scope(&shared.saved, request.tenant, key).map_err(errors::store_problem)?;
         let cancelled = || control.check().is_err();
         let what = BackupOf { scope: &scope, have: &request.have, cancelled: &cancelled };
@@ -116,13 +116,13 @@ fn note(tenant: Option<&str>, sealed: bool) -> Note {
 }
 
 /// The response, started with the first bytes: until then a failure can still set the status.
-struct Out<'a> {
+struct ResponseWriter<'a> {
     sink: &'a mut Sink,
     begun: bool,
     failed: Option<Problem>,
 }
 
-impl Out<'_> {
+impl ResponseWriter<'_> {
     fn put(&mut self, bytes: &[u8]) -> Result<()> {
         if !self.begun {
             let mut headers = HeaderMap::new();
@@ -135,7 +135,7 @@ impl Out<'_> {
     }
 }
 
-impl Write for Out<'_> {
+impl Write for ResponseWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self.put(bytes) {
             Ok(()) => Ok(bytes.len()),

@@ -15,7 +15,7 @@ use crate::state::AppState;
 use crate::state::metrics::families;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
-use meridian_backend::{Collection, CollectionStats, Figure, FigureKind};
+use meridian_backend::{Collection, CollectionStats, Metric, MetricKind};
 use meridian_model::policy::queue::Class;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -56,10 +56,10 @@ pub async fn metrics(state: Scope) -> Response {
     saved_metrics(&state, &mut out);
     out.push_str(&collection_metrics(&state).await);
     bucket_metrics(&state, &mut out);
-    for Figure { kind, name, help, value } in state.backend.figures() {
+    for Metric { kind, name, help, value } in state.backend.figures() {
         match kind {
-            FigureKind::Counter => crate::state::metrics::counter(&mut out, name, help, value),
-            FigureKind::Gauge => crate::state::metrics::gauge(&mut out, name, help, value),
+            MetricKind::Counter => crate::state::metrics::counter(&mut out, name, help, value),
+            MetricKind::Gauge => crate::state::metrics::gauge(&mut out, name, help, value),
         }
     }
     ([(header::CONTENT_TYPE, HeaderValue::from_static(PROMETHEUS))], out).into_response()

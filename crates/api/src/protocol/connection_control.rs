@@ -43,7 +43,7 @@ impl HangUp {
 /// accompany what the client sends. HTTP/2 only.
 #[derive(Debug, Clone, Copy)]
 #[cfg_attr(not(feature = "flight"), allow(dead_code, reason = "only writes over Flight ask for it"))]
-pub struct Patience(pub Duration);
+pub struct ReadTimeout(pub Duration);
 
 type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 

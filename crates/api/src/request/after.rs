@@ -8,7 +8,7 @@ use crate::request::dispatch::Lease;
 use crate::request::scope::Scope;
 use crate::state::AppState;
 use axum::http::{HeaderMap, HeaderName};
-use meridian_backend::{At, Collection, Eventual};
+use meridian_backend::{Collection, Eventual, ReadPoint};
 use meridian_model::{Positions, Seqs};
 use std::sync::Arc;
 use tokio::time::{Duration, Instant};
@@ -170,13 +170,13 @@ impl Consistency {
     }
 
     /// Returns the newest snapshot.
-    pub fn newest(&self, history: bool) -> At {
-        At { seq: None, history, eventual: self.eventual.clone() }
+    pub fn newest(&self, history: bool) -> ReadPoint {
+        ReadPoint { seq: None, history, eventual: self.eventual.clone() }
     }
 
     /// Returns the snapshot with this number, or the newest.
-    pub fn at(&self, seq: Option<Seqs>, history: bool) -> At {
-        At { seq, ..self.newest(history) }
+    pub fn at(&self, seq: Option<Seqs>, history: bool) -> ReadPoint {
+        ReadPoint { seq, ..self.newest(history) }
     }
 }
 

@@ -10,7 +10,7 @@ use meridian_query::Cursor;
 
 /// What a Flight call demands from a route.
 #[derive(Debug, Clone)]
-pub enum Ask {
+pub enum FlightOperation {
     /// Instead of the response, its schema and its number of rows: a [`Described`].
     Describe {
         /// Number of parts to split the response into.
@@ -74,12 +74,12 @@ pub struct Described {
 #[derive(Debug, Clone)]
 pub struct FlightListing(pub Vec<(String, Vec<u8>)>);
 
-impl Ask {
+impl FlightOperation {
     /// Returns the pin of a ticket.
     pub fn pin(&self) -> Option<&Pin> {
         match self {
-            Ask::Answer(pin) => Some(pin),
-            Ask::Describe { .. } | Ask::List => None,
+            FlightOperation::Answer(pin) => Some(pin),
+            FlightOperation::Describe { .. } | FlightOperation::List => None,
         }
     }
 

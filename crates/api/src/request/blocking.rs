@@ -6,7 +6,7 @@ use crate::state::AppState;
 use meridian_admission::gate::Permit;
 use meridian_backend::PermitScheduler;
 use meridian_model::policy::quota::Quota;
-use meridian_observe::{self as observe, Current};
+use meridian_observe::{self as observe, WorkContext};
 use meridian_query::{CancelFlag, Control};
 use std::sync::Arc;
 use tokio::time::Instant;
@@ -31,7 +31,7 @@ pub struct Run {
     /// Its turns among other queries.
     pub turns: Arc<PermitScheduler>,
     /// The work to which its threads belong.
-    pub current: Current,
+    pub current: WorkContext,
 }
 
 impl Run {

@@ -3,7 +3,7 @@
 use crate::protocol::params::format::{self, Format, PAGES};
 use crate::protocol::params::{self, Params};
 use crate::protocol::problem::{Problem, Result};
-use crate::request::ask::{Ask, BatchKey};
+use crate::request::ask::{BatchKey, FlightOperation};
 use crate::request::dispatch::{Dispatch, Lease, Peer, is_forwarded};
 use crate::state::AppState;
 use axum::extract::FromRequestParts;
@@ -35,7 +35,7 @@ pub struct Context {
     /// The path, undecoded.
     pub path: String,
     /// The requirements of an Arrow Flight call; `None` over HTTP.
-    pub ask: Option<Ask>,
+    pub ask: Option<FlightOperation>,
     /// The idempotency key of a record batch over Arrow Flight; `None` over HTTP.
     pub batch_key: Option<BatchKey>,
     /// Scheme and authority under which the client reached the server, without a trailing slash.
@@ -50,7 +50,7 @@ impl FromRequestParts<AppState> for Context {
         let dispatch = parts.extensions.get::<Dispatch>();
         let Dispatch { arrival, id, lease, caller, segments, .. } =
             dispatch.ok_or_else(|| Problem::internal("a request that did not pass the entry point"))?;
-        let ask = parts.extensions.get::<Ask>().cloned();
+        let ask = parts.extensions.get::<FlightOperation>().cloned();
         if let Some(ask) = &ask {
             ask.check(&caller.tenant, segments)?;
         }

@@ -6,7 +6,7 @@ use crate::request::route::{Access, Action, Class, Resource, Route};
 use crate::state::AppState;
 use axum::http::Method;
 use meridian_admission::identity::Identity;
-use meridian_admission::{Entered, Ledger};
+use meridian_admission::{Ledger, RequestPermit};
 use meridian_backend::Collection;
 use meridian_model::policy::quota::{Exceeded, Quota};
 use std::sync::Arc;
@@ -51,7 +51,12 @@ fn use_of(route: &Route) -> Use {
 ///
 /// # Errors
 /// 429 with the quota that is used up.
-pub fn enter<'a>(state: &AppState, route: &Route, caller: &'a Identity, at: Instant) -> Result<Option<Entered<'a>>> {
+pub fn enter<'a>(
+    state: &AppState,
+    route: &Route,
+    caller: &'a Identity,
+    at: Instant,
+) -> Result<Option<RequestPermit<'a>>> {
     let ledger = &caller.ledger;
     let exceeded = |over| exceeded(state, over);
     let rates: &[Quota] = match use_of(route) {

@@ -41,7 +41,7 @@ const REASON_BYTES: usize = 123;
 
 /// The client is gone, or the connection failed.
 #[derive(Debug)]
-pub struct Closed;
+pub struct SocketClosed;
 
 /// The sending half of a socket.
 pub struct ToClient {
@@ -52,7 +52,7 @@ pub struct ToClient {
 
 impl ToClient {
     /// Sends a UTF-8 text. Completes when the connection has accepted it; [`ToClient::flush`] sends it off.
-    pub async fn feed(&mut self, mut text: Bytes) -> Result<(), Closed> {
+    pub async fn feed(&mut self, mut text: Bytes) -> Result<(), SocketClosed> {
         let mut kind = Data::Text;
         loop {
             let part = text.split_to(text.len().min(FRAGMENT_BYTES));
@@ -62,7 +62,7 @@ impl ToClient {
             self.sink
                 .feed(Message::Frame(Frame::message(part, OpCode::Data(kind), is_last)))
                 .await
-                .map_err(|_| Closed)?;
+                .map_err(|_| SocketClosed)?;
             if is_last {
                 self.in_message = false;
                 return Ok(());
@@ -73,19 +73,19 @@ impl ToClient {
     }
 
     /// Completes when the system has accepted everything.
-    pub async fn flush(&mut self) -> Result<(), Closed> {
-        self.sink.flush().await.map_err(|_| Closed)
+    pub async fn flush(&mut self) -> Result<(), SocketClosed> {
+        self.sink.flush().await.map_err(|_| SocketClosed)
     }
 
     /// Sends a text, and waits until the system has accepted it.
-    pub async fn send(&mut self, text: impl Into<Bytes>) -> Result<(), Closed> {
+    pub async fn send(&mut self, text: impl Into<Bytes>) -> Result<(), SocketClosed> {
         self.feed(text.into()).await?;
         self.flush().await
     }
 
     /// Pings the client.
-    pub async fn ping(&mut self) -> Result<(), Closed> {
-        self.sink.send(Message::Ping(Bytes::new())).await.map_err(|_| Closed)
+    pub async fn ping(&mut self) -> Result<(), SocketClosed> {
+        self.sink.send(Message::Ping(Bytes::new())).await.map_err(|_| SocketClosed)
     }
 
     /// Returns whether a message can begin, because none is partly sent.
@@ -94,11 +94,11 @@ impl ToClient {
     }
 
     /// Sends the reason for closing. May be called within a message.
-    pub async fn close(&mut self, code: CloseCode, reason: &str) -> Result<(), Closed> {
+    pub async fn close(&mut self, code: CloseCode, reason: &str) -> Result<(), SocketClosed> {
         // A control frame has at most 125 bytes, two of which are the code. Truncation must not split a character.
         let end = reason.floor_char_boundary(REASON_BYTES);
         let frame = CloseFrame { code, reason: reason[..end].into() };
-        self.sink.send(Message::Close(Some(frame))).await.map_err(|_| Closed)
+        self.sink.send(Message::Close(Some(frame))).await.map_err(|_| SocketClosed)
     }
 }
 

@@ -7,14 +7,14 @@ use crate::protocol::tags::{self, Tags};
 use crate::request::context::Context;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use meridian_backend::{At, Collection, Head};
+use meridian_backend::{Collection, Head, ReadPoint};
 
 /// Returns a 304 if the client names the tag of a read of the snapshot `at` in `If-None-Match`; `None` if the read must
 /// run. `show` builds the headers of the read, with its tag.
 pub fn response(
     context: &Context,
     collection: &dyn Collection,
-    at: &At,
+    at: &ReadPoint,
     show: impl FnOnce(&Head) -> HeaderMap,
 ) -> Option<Response> {
     // `If-Match` takes precedence, and needs the response to be decided.

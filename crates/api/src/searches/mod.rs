@@ -20,7 +20,7 @@ use crate::response::respond;
 use axum::body::Body;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use meridian_federation::{Asker, Search};
+use meridian_federation::{Search, SearchClient};
 use meridian_model::policy::access::Role;
 use serde_json::Value;
 use std::sync::Arc;
@@ -64,7 +64,7 @@ pub async fn post(state: Scope, context: Context, body: Body) -> Result<Response
 
 /// Identifies the searching client: a token's holder by its token, a user by the user's record. Other clients are
 /// identified by their `Authorization`, which is unchecked while there are no tokens, or by their address.
-fn asker(state: &Scope, context: &Context) -> Asker {
+fn asker(state: &Scope, context: &Context) -> SearchClient {
     let caller = state.caller();
     let key = match context.headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()) {
         _ if !matches!(&*caller.name, "local" | "anonymous") => format!("token {}", caller.key()),
@@ -72,7 +72,7 @@ fn asker(state: &Scope, context: &Context) -> Asker {
         None => format!("from {:?}", context.client),
     };
     // An operator may search in several tenants, whose searches are separate.
-    Asker { key: format!("{}: {key}", caller.tenant), view: state.view().clone() }
+    SearchClient { key: format!("{}: {key}", caller.tenant), view: state.view().clone() }
 }
 
 /// `GET /searches/{id}`

@@ -3,7 +3,7 @@
 use meridian_admission::gate::Gate;
 use meridian_admission::identity::Registry;
 use meridian_model::Background;
-use meridian_observe::{Current, Tracer};
+use meridian_observe::{Tracer, WorkContext};
 use std::fmt;
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ impl fmt::Debug for GatedBackground {
 impl Background for GatedBackground {
     fn run(&self, tenant: &str, work: &mut dyn FnMut()) {
         // No span here: the store often polls without finding work, and opens a span for the work it finds.
-        let current = Current { trace: self.tracer.root(), ..Current::default() };
+        let current = WorkContext { trace: self.tracer.root(), ..WorkContext::default() };
         current.run(|| match self.registry.ledger(tenant) {
             Some(ledger) => self.gate.run_for(&ledger, work),
             // The tenant was just removed.

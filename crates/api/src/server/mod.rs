@@ -9,7 +9,7 @@ mod running;
 
 use crate::entry::Entry;
 use crate::state::AppState;
-use connection::{Addresses, Door, Tls};
+use connection::{Addresses, ConnectionHandler, Tls};
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
@@ -56,7 +56,7 @@ pub async fn serve(
 ) -> io::Result<()> {
     let Listeners { http, flight, control } = listeners.into();
     let entry = Arc::new(Entry::new(state.clone(), http.local_addr()?)?);
-    let (door, of_flight) = (Door::Http(entry.clone()), flight_door(flight.as_ref(), &state)?);
+    let (door, of_flight) = (ConnectionHandler::Http(entry.clone()), flight_door(flight.as_ref(), &state)?);
     // Aborted when this function returns: requests rely on these tasks until then.
     let _tending = running::begin(&state)?;
     let (stop, stopping) = watch::channel(false);
@@ -95,7 +95,7 @@ pub async fn serve(
             state.metrics.connections_refused.fetch_add(1, Ordering::Relaxed);
             // `try_write` never waits: the accept loop must not depend on a client that is refused. These few bytes fit
             // in a new socket's buffer. Under TLS or HTTP/2 no client could read them.
-            if tls.is_none() && matches!(door, Door::Http(_)) {
+            if tls.is_none() && matches!(door, ConnectionHandler::Http(_)) {
                 let _ = stream.try_write(TOO_MANY_CONNECTIONS);
             }
             continue;
@@ -125,15 +125,15 @@ pub async fn serve(
 
 /// Creates the server side for Arrow Flight clients.
 #[cfg(feature = "flight")]
-fn flight_door(listener: Option<&TcpListener>, state: &AppState) -> io::Result<Option<Door>> {
+fn flight_door(listener: Option<&TcpListener>, state: &AppState) -> io::Result<Option<ConnectionHandler>> {
     let Some(listener) = listener else { return Ok(None) };
     // A separate entry, because the address that it listens on is one of its names.
     let entry = Entry::new(state.clone(), listener.local_addr()?)?;
-    Ok(Some(Door::Flight(Arc::new(crate::flight::Flight::new(Arc::new(entry))?))))
+    Ok(Some(ConnectionHandler::Flight(Arc::new(crate::flight::Flight::new(Arc::new(entry))?))))
 }
 
 #[cfg(not(feature = "flight"))]
-fn flight_door(listener: Option<&TcpListener>, _: &AppState) -> io::Result<Option<Door>> {
+fn flight_door(listener: Option<&TcpListener>, _: &AppState) -> io::Result<Option<ConnectionHandler>> {
     match listener {
         None => Ok(None),
         Some(_) => Err(io::Error::other("this program was built without the feature `flight`")),

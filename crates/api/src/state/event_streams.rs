@@ -1,7 +1,7 @@
 //! The open streams, and how they are notified of new writes.
 
 use crate::state::readers::{RETRY_INTERVAL, Readers};
-use meridian_admission::{ByteBudget, ByteShare, Held};
+use meridian_admission::{ByteBudget, ByteShare, QuotaPermit};
 use meridian_model::policy::pool::Pool;
 use meridian_model::{Subscriber, WrittenBatch};
 use parking_lot::Mutex;
@@ -31,7 +31,7 @@ pub struct EventStreams {
 pub struct StreamSlot {
     streams: Arc<EventStreams>,
     tenant: Arc<str>,
-    _held: Held,
+    _held: QuotaPermit,
 }
 
 /// The queue in which the streams of a tenant wait to read. It limits how many of them hold memory for a read at a
@@ -130,7 +130,7 @@ impl EventStreams {
     }
 
     /// Takes a slot for a tenant, whose own quota is held by `held`; `None` if the server has no more slots for it.
-    pub fn take(self: &Arc<Self>, tenant: &Arc<str>, held: Held) -> Option<StreamSlot> {
+    pub fn take(self: &Arc<Self>, tenant: &Arc<str>, held: QuotaPermit) -> Option<StreamSlot> {
         if !self.slots.lock().take(tenant.clone(), 1) {
             return None;
         }

@@ -21,7 +21,7 @@ use meridian_backend::{Backend, Clock, Collection, Damaged, Disk, Random, StoreE
 use meridian_federation::Searches;
 use meridian_model::policy::access::{Grant, Pattern, Role};
 use meridian_observe::{Stopwatch, Tracer};
-use meridian_saved::{Holds, SavedSlots, Slot};
+use meridian_saved::{AssignmentCheck, SavedSlots, Slot};
 use metrics::Metrics;
 use parking_lot::Mutex;
 use passwords::Passwords;
@@ -173,7 +173,7 @@ impl AppState {
     ///
     /// # Errors
     /// Those of [`SavedSlots::take`].
-    pub fn take_saved(&self, slot: Slot, epoch: u64, holds: Holds) -> Result<(), StoreError> {
+    pub fn take_saved(&self, slot: Slot, epoch: u64, holds: AssignmentCheck) -> Result<(), StoreError> {
         self.saved.take(slot, epoch, holds)?;
         self.share_out();
         Ok(())

@@ -24,7 +24,7 @@ pub const RETRY_INTERVAL: Duration = Duration::from_millis(20);
 pub const LEAVE_MAX: Duration = Duration::from_secs(1);
 
 /// The unread data of one client, for which it can be evicted.
-pub trait Unread: Send + Sync {
+pub trait UnreadData: Send + Sync {
     /// Returns the budget from which it is taken.
     fn answers(&self) -> &ByteBudget;
 
@@ -48,7 +48,7 @@ pub struct Readers(Arc<Inner>);
 
 #[derive(Default)]
 struct Inner {
-    all: Mutex<HashMap<u64, Arc<dyn Unread>>>,
+    all: Mutex<HashMap<u64, Arc<dyn UnreadData>>>,
     next: AtomicU64,
     parked: AtomicUsize,
     slow: AtomicU64,
@@ -68,17 +68,17 @@ impl Drop for Registration {
 }
 
 /// Counts a query that is parked until its client has read some of the response.
-pub struct Parked(Readers);
+pub struct ParkedQuery(Readers);
 
-impl Parked {
+impl ParkedQuery {
     /// Counts one more.
-    pub fn enter(readers: &Readers) -> Parked {
+    pub fn enter(readers: &Readers) -> ParkedQuery {
         readers.0.parked.fetch_add(1, Ordering::Relaxed);
-        Parked(readers.clone())
+        ParkedQuery(readers.clone())
     }
 }
 
-impl Drop for Parked {
+impl Drop for ParkedQuery {
     fn drop(&mut self) {
         self.0.0.parked.fetch_sub(1, Ordering::Relaxed);
     }
@@ -86,7 +86,7 @@ impl Drop for Parked {
 
 impl Readers {
     /// Registers a client as evictable, until the registration is dropped.
-    pub fn register(&self, client: Arc<dyn Unread>) -> Registration {
+    pub fn register(&self, client: Arc<dyn UnreadData>) -> Registration {
         let number = self.0.next.fetch_add(1, Ordering::Relaxed);
         self.0.all.lock().insert(number, client);
         Registration { readers: self.clone(), number }
@@ -149,9 +149,9 @@ impl Readers {
     }
 
     /// Returns the clients that may be evicted for a tenant.
-    fn owing(&self, answers: &ByteBudget) -> Vec<Arc<dyn Unread>> {
+    fn owing(&self, answers: &ByteBudget) -> Vec<Arc<dyn UnreadData>> {
         // Cloned outside the registry's lock, which is never held together with a client's lock.
-        let mut clients: Vec<Arc<dyn Unread>> = self.0.all.lock().values().cloned().collect();
+        let mut clients: Vec<Arc<dyn UnreadData>> = self.0.all.lock().values().cloned().collect();
         clients.retain(|one| one.answers().is_of_same_tenant(answers) || one.answers().exceeds_guarantee());
         clients
     }
@@ -186,6 +186,6 @@ impl Readers {
 }
 
 /// Returns the bytes of evicted clients that have not left yet.
-fn leaving(clients: &[Arc<dyn Unread>]) -> usize {
+fn leaving(clients: &[Arc<dyn UnreadData>]) -> usize {
     clients.iter().filter(|one| one.is_leaving()).map(|one| one.bytes()).sum()
 }

@@ -2,7 +2,7 @@
 
 use crate::kinds::token;
 use crate::support::Server;
-use meridian_observe::{EndedSpan, Figures, Sampling, SpanSink, Tracer};
+use meridian_observe::{EndedSpan, Sampling, SpanSink, Tracer, TracerStats};
 use serde_json::json;
 use std::sync::{Arc, Mutex};
 
@@ -15,8 +15,8 @@ impl SpanSink for Kept {
         self.0.lock().unwrap().push(span);
     }
 
-    fn figures(&self) -> Figures {
-        Figures::default()
+    fn figures(&self) -> TracerStats {
+        TracerStats::default()
     }
 }
 

@@ -10,7 +10,7 @@ mod server_status;
 mod span;
 mod survey;
 
-pub use server_status::{Caches, Reached, ScanReads, ServerLoad, ServerStatus};
+pub use server_status::{Caches, GatewayEndpoint, ScanReads, ServerLoad, ServerStatus};
 pub use span::span;
 pub use survey::{ClusterSurvey, Connector};
 

@@ -25,12 +25,12 @@ pub struct ServerStatus {
     /// Its demand on the quotas of tenants.
     pub needs: BTreeMap<String, Needs>,
     /// Where other gateways reach it, if it is a gateway.
-    pub gateway: Option<Reached>,
+    pub gateway: Option<GatewayEndpoint>,
 }
 
 /// How other gateways reach one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Reached {
+pub struct GatewayEndpoint {
     /// Its number, which is part of the ids of its searches.
     pub number: u64,
     /// Its URL.

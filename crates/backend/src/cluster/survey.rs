@@ -6,7 +6,8 @@ use super::{
 };
 use meridian_model::time::format_instant;
 use meridian_store::bucket::{
-    self, Bucket, Flushed, OnRoll, PIN_HELD, PinUse, ReaderPin, SERVER_HELD, Serves, StoredStatus, Survey, Surveyed,
+    self, Bucket, Flushed, OnRoll, PIN_HELD, PinUse, ReaderPin, SERVER_HELD, Serves, StoredStatus, Survey,
+    SurveyedCollection,
 };
 use meridian_store::seams::{Clock, Seams};
 use meridian_store::{SharedLog, StoreError, Term};
@@ -131,7 +132,7 @@ fn lease(term: &Term, age: Option<i64>) -> Lease {
 
 /// Returns the time up to which all partitions of a collection are complete, according to their owners; `None` if one
 /// does not report it.
-fn complete(found: &Surveyed, leases: &[bucket::GroupOwner]) -> Option<i64> {
+fn complete(found: &SurveyedCollection, leases: &[bucket::GroupOwner]) -> Option<i64> {
     let groups = leases.first()?.group.groups();
     let mut all = i64::MAX;
     for partition in 0..u32::try_from(found.folders.len()).ok()? {
@@ -143,7 +144,7 @@ fn complete(found: &Surveyed, leases: &[bucket::GroupOwner]) -> Option<i64> {
     Some(all).filter(|time| *time != i64::MIN)
 }
 
-fn collection(found: Surveyed, leases: &[bucket::GroupOwner], pins: &[&PinUse], now: i64) -> Collection {
+fn collection(found: SurveyedCollection, leases: &[bucket::GroupOwner], pins: &[&PinUse], now: i64) -> Collection {
     let complete = complete(&found, leases);
     let used: Vec<&&PinUse> = pins.iter().filter(|used| found.folders.contains(&used.folder)).collect();
     // A reader uses all partitions of a collection.

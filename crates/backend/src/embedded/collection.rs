@@ -9,7 +9,7 @@ use crate::lookups::Lookups;
 use crate::measured::counted;
 use crate::partitioned::imported;
 use crate::queries::Queries;
-use crate::read::{At, Changes, Head, Near, PriorEvents, Read, RowSink, Rows};
+use crate::read::{Changes, Head, Near, PriorEvents, ReadPoint, ReadResult, RowSink, Rows};
 use crate::writes::{Append, DeleteFault, PartialDelete, Writes};
 use crate::written::{Deleted, Files, Written};
 use meridian_model::filter::Predicate;
@@ -50,7 +50,7 @@ impl Local {
         &self.held[self.own]
     }
 
-    fn snapshot(&self, at: At) -> Result<Snapshot, QueryError> {
+    fn snapshot(&self, at: ReadPoint) -> Result<Snapshot, QueryError> {
         let collection = self.collection();
         let seq = at.seq.map(|seqs| the_one(&seqs)).transpose()?;
         Ok(match (seq, at.history) {
@@ -64,12 +64,12 @@ impl Local {
     /// Runs a query on one snapshot.
     fn query<T>(
         &self,
-        at: At,
+        at: ReadPoint,
         question: impl FnOnce(&Snapshot) -> Result<T, QueryError>,
-    ) -> Result<Read<T>, QueryError> {
+    ) -> Result<ReadResult<T>, QueryError> {
         let snapshot = self.snapshot(at)?;
         let value = question(&snapshot)?;
-        Ok(Read { head: Head::of(&snapshot), value })
+        Ok(ReadResult { head: Head::of(&snapshot), value })
     }
 }
 
@@ -93,7 +93,7 @@ macro_rules! of_the_store {
 /// Implements queries of one snapshot.
 macro_rules! of_a_snapshot {
     ($($name:ident($question:ty) -> $answer:ty;)*) => {
-        $(fn $name(&self, at: At, question: &$question, control: &Control) -> Result<Read<$answer>, QueryError> {
+        $(fn $name(&self, at: ReadPoint, question: &$question, control: &Control) -> Result<ReadResult<$answer>, QueryError> {
             let mut scan = observe::stage(Stage::Scan);
             let read = self.query(at, |snapshot| meridian_query::$name(snapshot, question, control))?;
             counted(&mut scan, &read.value.stats);
@@ -154,7 +154,12 @@ impl Writes for Local {
         }))
     }
 
-    fn delete_matching(&self, predicate: &Predicate, at: At, control: &Control) -> Result<Deleted, PartialDelete> {
+    fn delete_matching(
+        &self,
+        predicate: &Predicate,
+        at: ReadPoint,
+        control: &Control,
+    ) -> Result<Deleted, PartialDelete> {
         let not_started = |why| PartialDelete { deleted: 0, matched: 0, why: DeleteFault::Query(why) };
         let snapshot = self.snapshot(at).map_err(not_started)?;
         // Found in one snapshot before the first deletion: later events that match are not part of this request.
@@ -183,29 +188,34 @@ impl Queries for Local {
         passages(Passages) -> PassagesResult;
     }
 
-    fn head(&self, at: &At) -> Option<Head> {
+    fn head(&self, at: &ReadPoint) -> Option<Head> {
         self.snapshot(at.clone()).ok().map(|snapshot| Head::of(&snapshot))
     }
 
-    fn items(&self, at: At, question: &Items, control: &Control) -> Result<Box<dyn Rows>, QueryError> {
+    fn items(&self, at: ReadPoint, question: &Items, control: &Control) -> Result<Box<dyn Rows>, QueryError> {
         let _plan = observe::stage(Stage::Plan);
         let snapshot = self.snapshot(at)?;
         let answer = meridian_query::items(&snapshot, question, control)?;
         Ok(Box::new(LocalRows { head: Head::of(&snapshot), answer, counted: Stats::default() }))
     }
 
-    fn cuts(&self, at: At, parts: usize, control: &Control) -> Result<Vec<Cursor>, QueryError> {
+    fn cuts(&self, at: ReadPoint, parts: usize, control: &Control) -> Result<Vec<Cursor>, QueryError> {
         let _plan = observe::stage(Stage::Plan);
         meridian_query::cuts(&self.snapshot(at)?, parts, control)
     }
 
-    fn partial(&self, at: At, question: &Question, control: &Control) -> Result<Read<Partial>, QueryError> {
+    fn partial(
+        &self,
+        at: ReadPoint,
+        question: &Question,
+        control: &Control,
+    ) -> Result<ReadResult<Partial>, QueryError> {
         self.query(at, |snapshot| Partial::of(snapshot, question, control))
     }
 
     fn count(
         &self,
-        at: At,
+        at: ReadPoint,
         predicate: &Predicate,
         tested_max: u64,
         control: &Control,
@@ -218,7 +228,7 @@ impl Queries for Local {
 }
 
 impl Lookups for Local {
-    fn event(&self, id: &str) -> Result<Read<Option<(Batch, Seq)>>, StoreError> {
+    fn event(&self, id: &str) -> Result<ReadResult<Option<(Batch, Seq)>>, StoreError> {
         // The history, because an id names an event even if a newer one of its object hides it.
         let snapshot = self.collection().history();
         let value = match snapshot.find(id)? {
@@ -229,7 +239,7 @@ impl Lookups for Local {
                 Some((batch, Seq(seq)))
             }
         };
-        Ok(Read { head: Head::of(&snapshot), value })
+        Ok(ReadResult { head: Head::of(&snapshot), value })
     }
 
     fn near(&self, question: &Near, rows_max: Option<usize>, sink: &mut dyn RowSink) -> Result<bool, StoreError> {
@@ -305,7 +315,7 @@ impl History for Local {
 impl Part for Local {
     fn rows(
         &self,
-        at: At,
+        at: ReadPoint,
         question: &Items,
         control: &Control,
     ) -> Result<(Head, Box<dyn RowStream + Send>), QueryError> {

@@ -8,7 +8,7 @@ use crate::audit::AuditLog;
 use crate::backend::Backend;
 use crate::collection::Collection;
 use crate::collection::Part;
-use crate::operation::{Figure, Figures, Held, Operation};
+use crate::operation::{HeldPartition, Metric, MetricSource, Operation};
 use crate::partitioned::Partitioned;
 use crate::records::{BackupOf, RecordSource, Records};
 use collection::Local;
@@ -27,7 +27,7 @@ pub struct Embedded {
     records: Arc<dyn RecordSource>,
     /// Whether the records are stored elsewhere, so that a backup of the store lacks them.
     lacks_records: bool,
-    figures: OnceLock<Figures>,
+    figures: OnceLock<MetricSource>,
 }
 
 impl fmt::Debug for Embedded {
@@ -49,7 +49,7 @@ impl Embedded {
     }
 
     /// Adds metrics of the server that exposes the collections to others. Only the first call counts.
-    pub fn count_also(&self, figures: Figures) {
+    pub fn count_also(&self, figures: MetricSource) {
         let _ = self.figures.set(figures);
     }
 
@@ -164,8 +164,8 @@ impl Operation for Embedded {
         self.store.charge_to(background);
     }
 
-    fn held(&self) -> Vec<Held> {
-        let held = |one: &Arc<meridian_store::Collection>| Held {
+    fn held(&self) -> Vec<HeldPartition> {
+        let held = |one: &Arc<meridian_store::Collection>| HeldPartition {
             tenant: one.tenant().into(),
             collection: one.name().into(),
             made: one.created(),
@@ -176,7 +176,7 @@ impl Operation for Embedded {
         self.store.collections().iter().map(held).collect()
     }
 
-    fn figures(&self) -> Vec<Figure> {
+    fn figures(&self) -> Vec<Metric> {
         self.figures.get().map(|figures| figures()).unwrap_or_default()
     }
 

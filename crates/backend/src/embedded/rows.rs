@@ -6,7 +6,7 @@ use meridian_model::{Batch, Projection, Seq, Seqs};
 use meridian_observe::{self as observe, Stage};
 use meridian_query::near::Chunks;
 use meridian_query::{Cursor, Hits, QueryError, Stats};
-use meridian_store::{PriorEventReader, Problem, Since, Snapshot, StoreError};
+use meridian_store::{EventsSince, PriorEventReader, Problem, Snapshot, StoreError};
 
 /// The events of one snapshot as a stream.
 pub(super) struct LocalRows {
@@ -58,7 +58,7 @@ impl Rows for LocalRows {
     }
 }
 
-impl Changes for Since {
+impl Changes for EventsSince {
     fn read(&mut self) -> Result<Option<(Batch, Vec<Seq>)>, StoreError> {
         self.read()
     }

@@ -24,7 +24,7 @@ use crate::collection::Collection;
 use crate::collection::Part;
 use crate::history::History;
 use crate::lookups::Lookups;
-use crate::read::{At, Head, Near, Read, RowSink};
+use crate::read::{Head, Near, ReadPoint, ReadResult, RowSink};
 use crate::writes::{Append, DeleteFault, PartialDelete, Writes};
 use crate::written::{Deleted, Files, Written};
 use meridian_model::filter::Predicate;
@@ -56,13 +56,13 @@ impl Partitioned {
     }
 
     /// Splits a snapshot of the collection into those of its partitions.
-    fn each(&self, at: &At) -> Result<Vec<At>, QueryError> {
+    fn each(&self, at: &ReadPoint) -> Result<Vec<ReadPoint>, QueryError> {
         let Some(seqs) = &at.seq else { return Ok(vec![at.clone(); self.parts.len()]) };
         if seqs.len() != self.parts.len() {
             // Of another collection with this name: refused like one that is gone.
             return Err(Gone { seq: seqs.at(0) }.into());
         }
-        let one = |seq: &Seq| At { seq: Some(Seqs::one(*seq)), ..at.clone() };
+        let one = |seq: &Seq| ReadPoint { seq: Some(Seqs::one(*seq)), ..at.clone() };
         Ok(seqs.as_slice().iter().map(one).collect())
     }
 
@@ -87,11 +87,11 @@ impl Partitioned {
     }
 
     /// Returns the merged partial results of all partitions.
-    fn ask(&self, at: &At, question: &Question, control: &Control) -> Result<Read<Partial>, QueryError> {
+    fn ask(&self, at: &ReadPoint, question: &Question, control: &Control) -> Result<ReadResult<Partial>, QueryError> {
         let (mut heads, mut answers) = (Vec::new(), Vec::new());
         for (part, at) in self.parts.iter().zip(self.each(at)?) {
             control.check()?;
-            let Read { head, value } = part.partial(at, question, control)?;
+            let ReadResult { head, value } = part.partial(at, question, control)?;
             heads.push(head);
             answers.push(value);
             // Merged immediately, as keeping a grid or the groups of each of 256 partitions would take that many times
@@ -102,7 +102,7 @@ impl Partitioned {
         }
         let head = join(heads)?;
         match Partial::merge(answers, question).map_err(merge_error)? {
-            Some(value) => Ok(Read { head, value }),
+            Some(value) => Ok(ReadResult { head, value }),
             None => {
                 let Question::Tile(tile) = question else { return Err(other_answer()) };
                 if tile.density {
@@ -111,7 +111,7 @@ impl Partitioned {
                 // Together they are too many to draw. All are queried again, on the same snapshots, as one that drew
                 // has no counts.
                 self.ask(
-                    &At { seq: Some(head.seq), ..at.clone() },
+                    &ReadPoint { seq: Some(head.seq), ..at.clone() },
                     &Question::Tile(Tile { density: true, ..tile.clone() }),
                     control,
                 )
@@ -226,7 +226,12 @@ impl Writes for Partitioned {
         write::delete(&self.parts, &of_parts)
     }
 
-    fn delete_matching(&self, predicate: &Predicate, at: At, control: &Control) -> Result<Deleted, PartialDelete> {
+    fn delete_matching(
+        &self,
+        predicate: &Predicate,
+        at: ReadPoint,
+        control: &Control,
+    ) -> Result<Deleted, PartialDelete> {
         let not_started = |why| PartialDelete { deleted: 0, matched: 0, why: DeleteFault::Query(why) };
         let ats = self.each(&at).map_err(not_started)?;
         write::delete_matching(&self.parts, ats, predicate, control)
@@ -234,18 +239,18 @@ impl Writes for Partitioned {
 }
 
 impl Lookups for Partitioned {
-    fn event(&self, id: &str) -> Result<Read<Option<(Batch, Seq)>>, StoreError> {
+    fn event(&self, id: &str) -> Result<ReadResult<Option<(Batch, Seq)>>, StoreError> {
         let positions = self.position();
         let (asked, mut missing) = (self.parts_of(id), Vec::<Problem>::new());
         let last = asked.end.saturating_sub(1);
         // The first one answers for an id that no event can have.
         for part in asked.start.min(last)..=last {
-            let Read { head, value } = self.parts[part].event(id)?;
+            let ReadResult { head, value } = self.parts[part].event(id)?;
             missing.extend(head.missing.iter().cloned());
             if value.is_some() || part == last {
                 // The snapshots of the others are not part of the result.
                 let seq = positions.ends().with(part, head.seq.at(0));
-                return Ok(Read { head: Head { seq, missing: missing.into(), ..head }, value });
+                return Ok(ReadResult { head: Head { seq, missing: missing.into(), ..head }, value });
             }
         }
         Err(StoreError::Closed)

@@ -2,7 +2,7 @@
 
 use super::{Partitioned, join, other_answer, rows};
 use crate::queries::Queries;
-use crate::read::{At, Head, Read, Rows};
+use crate::read::{Head, ReadPoint, ReadResult, Rows};
 use meridian_model::filter::Predicate;
 use meridian_query::partial::Partial;
 use meridian_query::wire::Question;
@@ -14,10 +14,10 @@ use meridian_query::{
 /// Implements queries whose partial results are merged and finished here.
 macro_rules! of_partials {
     ($($name:ident($question:ident) -> $answer:ty, $part:ident: $finish:expr;)*) => {
-        $(fn $name(&self, at: At, question: &$question, control: &Control) -> Result<Read<$answer>, QueryError> {
-            let Read { head, value } = self.ask(&at, &Question::$question(question.clone()), control)?;
+        $(fn $name(&self, at: ReadPoint, question: &$question, control: &Control) -> Result<ReadResult<$answer>, QueryError> {
+            let ReadResult { head, value } = self.ask(&at, &Question::$question(question.clone()), control)?;
             let Partial::$part(part) = value else { return Err(other_answer()) };
-            Ok(Read { head, value: $finish(part, question, control)? })
+            Ok(ReadResult { head, value: $finish(part, question, control)? })
         })*
     };
 }
@@ -31,17 +31,17 @@ impl Queries for Partitioned {
         passages(Passages) -> PassagesResult, Passages: |part: meridian_query::partial::PartialPassages, q, _| Ok::<_, QueryError>(part.finish(q));
     }
 
-    fn head(&self, at: &At) -> Option<Head> {
+    fn head(&self, at: &ReadPoint) -> Option<Head> {
         let ats = self.each(at).ok()?;
         let heads = self.parts.iter().zip(ats).map(|(part, at)| part.head(&at));
         join(heads.collect::<Option<_>>()?).ok()
     }
 
-    fn items(&self, at: At, question: &Items, control: &Control) -> Result<Box<dyn Rows>, QueryError> {
+    fn items(&self, at: ReadPoint, question: &Items, control: &Control) -> Result<Box<dyn Rows>, QueryError> {
         Ok(Box::new(rows::open(&self.parts, self.each(&at)?, question, control)?))
     }
 
-    fn cuts(&self, at: At, parts: usize, control: &Control) -> Result<Vec<Cursor>, QueryError> {
+    fn cuts(&self, at: ReadPoint, parts: usize, control: &Control) -> Result<Vec<Cursor>, QueryError> {
         let mut all = Vec::new();
         for (part, at) in self.parts.iter().zip(self.each(&at)?) {
             all.extend(part.cuts(at, parts, control)?);
@@ -51,7 +51,7 @@ impl Queries for Partitioned {
 
     fn count(
         &self,
-        at: At,
+        at: ReadPoint,
         predicate: &Predicate,
         tested_max: u64,
         control: &Control,
@@ -65,14 +65,24 @@ impl Queries for Partitioned {
         Ok(all)
     }
 
-    fn partial(&self, at: At, question: &Question, control: &Control) -> Result<Read<Partial>, QueryError> {
+    fn partial(
+        &self,
+        at: ReadPoint,
+        question: &Question,
+        control: &Control,
+    ) -> Result<ReadResult<Partial>, QueryError> {
         self.ask(&at, question, control)
     }
 
-    fn explain(&self, at: At, question: &Items, control: &Control) -> Result<Read<Explanation>, QueryError> {
+    fn explain(
+        &self,
+        at: ReadPoint,
+        question: &Items,
+        control: &Control,
+    ) -> Result<ReadResult<Explanation>, QueryError> {
         let (mut heads, mut plan, mut stats, mut found) = (Vec::new(), Vec::new(), Stats::default(), 0u64);
         for (number, (part, at)) in self.parts.iter().zip(self.each(&at)?).enumerate() {
-            let Read { head, value } = part.explain(at, question, control)?;
+            let ReadResult { head, value } = part.explain(at, question, control)?;
             heads.push(head);
             plan.extend(value.plan.into_iter().map(|step| format!("partition {number}: {step}")));
             stats.merge(&value.stats);
@@ -87,6 +97,6 @@ impl Queries for Partitioned {
             }
             _ => of_page,
         };
-        Ok(Read { head: join(heads)?, value: Explanation { plan, stats, returned } })
+        Ok(ReadResult { head: join(heads)?, value: Explanation { plan, stats, returned } })
     }
 }

@@ -3,7 +3,7 @@
 use super::{join, shape};
 use crate::collection::Part;
 use crate::measured::counts;
-use crate::read::{At, Head, Rows};
+use crate::read::{Head, ReadPoint, Rows};
 use meridian_model::{Layout, Schema};
 use meridian_observe::{self as observe, Stage};
 use meridian_query::partial::{MergedRows, PartialRows, RowStream, RowsSummary};
@@ -21,7 +21,7 @@ pub(super) struct PartitionedRows {
 /// Opens the rows of all partitions.
 pub(super) fn open(
     parts: &[Arc<dyn Part>],
-    ats: Vec<At>,
+    ats: Vec<ReadPoint>,
     question: &Items,
     control: &Control,
 ) -> Result<PartitionedRows, QueryError> {

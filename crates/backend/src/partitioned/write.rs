@@ -2,7 +2,7 @@
 
 use super::split::{Share, split, twice};
 use crate::collection::Part;
-use crate::read::At;
+use crate::read::ReadPoint;
 use crate::writes::{Append, PartialDelete};
 use crate::written::{Deleted, Written};
 use meridian_model::filter::Predicate;
@@ -178,7 +178,7 @@ pub(super) fn delete(parts: &[Arc<dyn Part>], ids: &[Vec<String>]) -> Result<Del
 /// Deletes what matches, one partition after another.
 pub(super) fn delete_matching(
     parts: &[Arc<dyn Part>],
-    ats: Vec<At>,
+    ats: Vec<ReadPoint>,
     predicate: &Predicate,
     control: &Control,
 ) -> Result<Deleted, PartialDelete> {

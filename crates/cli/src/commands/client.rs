@@ -42,11 +42,11 @@ const FOLLOW: Duration = Duration::from_millis(500);
 pub struct Client {
     server: Server,
     /// Set if this process serves a folder.
-    own: Option<Own>,
+    own: Option<LocalServer>,
 }
 
 /// A data folder or a bucket, opened and served on a loopback port that only this process knows.
-struct Own {
+struct LocalServer {
     held: Held,
     runtime: Runtime,
     stop: oneshot::Sender<()>,
@@ -96,10 +96,10 @@ impl Client {
         crate::args::bucket_exists(address)?;
         let mut config = config.map(Config::read).transpose()?.unwrap_or_default();
         address.clone_into(&mut config.cluster.bucket);
-        let runtime = Own::runtime()?;
+        let runtime = LocalServer::runtime()?;
         let visit = runtime.block_on(Visit::begin(config))?;
         let backend = visit.backend();
-        Client::of_own(Own::serve(address, runtime, Held::Visit(Box::new(visit)), backend)?)
+        Client::of_own(LocalServer::serve(address, runtime, Held::Visit(Box::new(visit)), backend)?)
     }
 
     #[cfg(not(feature = "cluster"))]
@@ -110,7 +110,7 @@ impl Client {
     /// Makes a read-only client of the records in a bucket, and of what owners have flushed to it.
     #[cfg(feature = "cluster")]
     fn of_bucket(address: &str, config: Option<&Path>) -> Result<Client, Failure> {
-        let (seams, runtime) = (Seams::real(), Own::runtime()?);
+        let (seams, runtime) = (Seams::real(), LocalServer::runtime()?);
         crate::args::bucket_without_key(address)?;
         let s3 = config.map(Config::read).transpose()?.map_or_else(S3::default, |config| config.cluster.s3).options();
         let bucket = meridian_bucket::open(address, &s3, &calls()?, &seams.random).map_err(|e| match e {
@@ -134,7 +134,7 @@ impl Client {
             }
         });
         let backend = Embedded::with_records(store.clone(), records);
-        Client::of_own(Own::serve(address, runtime, Held::Store(store), backend)?)
+        Client::of_own(LocalServer::serve(address, runtime, Held::Store(store), backend)?)
     }
 
     #[cfg(not(feature = "cluster"))]
@@ -171,10 +171,15 @@ impl Client {
     fn of_store(folder: &Path, opened: Result<Store, StoreError>) -> Result<Client, Failure> {
         let store = Arc::new(opened.map_err(Failure::of_folder)?);
         let backend = Embedded::new(store.clone());
-        Client::of_own(Own::serve(&folder.display().to_string(), Own::runtime()?, Held::Store(store), backend)?)
+        Client::of_own(LocalServer::serve(
+            &folder.display().to_string(),
+            LocalServer::runtime()?,
+            Held::Store(store),
+            backend,
+        )?)
     }
 
-    fn of_own((own, url, token): (Own, String, String)) -> Result<Client, Failure> {
+    fn of_own((own, url, token): (LocalServer, String, String)) -> Result<Client, Failure> {
         Ok(Client { server: Server::with_token(&Address { url, ca: None }, Some(&token))?, own: Some(own) })
     }
 
@@ -224,7 +229,7 @@ impl Client {
 
     /// Ends the client; a folder is closed cleanly.
     pub fn close(self) -> Result<(), Failure> {
-        self.own.map_or(Ok(()), Own::close)
+        self.own.map_or(Ok(()), LocalServer::close)
     }
 }
 
@@ -232,7 +237,7 @@ fn open_store(folder: &Path) -> Result<Store, StoreError> {
     Store::open(Options::at(folder), Seams::real())
 }
 
-impl Own {
+impl LocalServer {
     /// The runtime of the server, which needs its own threads: this one blocks while it waits for responses.
     fn runtime() -> Result<Runtime, Failure> {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
@@ -245,7 +250,7 @@ impl Own {
         runtime: Runtime,
         held: Held,
         backend: Arc<dyn Backend>,
-    ) -> Result<(Own, String, String), Failure> {
+    ) -> Result<(LocalServer, String, String), Failure> {
         let seams = Seams::real();
         // No other request waits behind this one, so only the user can end it.
         let patient = Duration::from_secs(7 * 86_400);
@@ -271,7 +276,7 @@ impl Own {
         let served = runtime.spawn(meridian_api::serve(listener, None, state, async {
             let _ = stopped.await;
         }));
-        Ok((Own { held, runtime, stop, served }, url, token))
+        Ok((LocalServer { held, runtime, stop, served }, url, token))
     }
 
     fn close(self) -> Result<(), Failure> {

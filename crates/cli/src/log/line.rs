@@ -1,7 +1,7 @@
 //! One line: as text, or as a JSON object.
 
 use jiff::Timestamp;
-use meridian_observe::{Current, Trace};
+use meridian_observe::{Trace, WorkContext};
 use serde_json::{Map, Value};
 use std::fmt::{self, Write};
 use std::str::FromStr;
@@ -91,7 +91,7 @@ pub struct Line<'a> {
     pub target: &'a str,
     pub message: &'a Message,
     /// The work of the thread, with its request and trace.
-    pub of: Current,
+    pub of: WorkContext,
     /// The number of suppressed lines like it.
     pub suppressed: u64,
 }
@@ -168,7 +168,7 @@ mod tests {
     use meridian_observe::RequestId;
 
     fn line<R>(message: &Message, show: impl FnOnce(&Line<'_>) -> R) -> R {
-        let of = Current { request: Some(RequestId::Given("abc-1".into())), ..Current::default() };
+        let of = WorkContext { request: Some(RequestId::Given("abc-1".into())), ..WorkContext::default() };
         show(&Line { level: Level::WARN, target: "meridian_api::request", message, of, suppressed: 7 })
     }
 

@@ -7,7 +7,7 @@ mod message;
 
 use crate::config::Traces;
 use crate::failure::Failure;
-use meridian_observe::{Clock, EndedSpan, Figures, Sampling, SpanSink, Tracer};
+use meridian_observe::{Clock, EndedSpan, Sampling, SpanSink, Tracer, TracerStats};
 use meridian_store::seams::Seams;
 use percent_encoding::percent_decode_str;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
@@ -80,9 +80,9 @@ impl SpanSink for Queue {
         }
     }
 
-    fn figures(&self) -> Figures {
+    fn figures(&self) -> TracerStats {
         let load = |n: &AtomicU64| n.load(Ordering::Relaxed);
-        Figures { exported: load(&self.exported), dropped: load(&self.dropped), failed: load(&self.failed) }
+        TracerStats { exported: load(&self.exported), dropped: load(&self.dropped), failed: load(&self.failed) }
     }
 }
 

@@ -3,7 +3,7 @@
 use super::mapping_file::AnswerFile;
 use super::sign::SignFile;
 use super::token::TokenFile;
-use super::{Method, Paging, Takes};
+use super::{Method, Paging, SourceCapabilities};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ pub(super) struct File {
     pub(super) credentials: Vec<String>,
     pub(super) token: Option<TokenFile>,
     #[serde(default)]
-    pub(super) takes: Takes,
+    pub(super) takes: SourceCapabilities,
     pub(super) request: RequestFile,
     #[serde(default)]
     pub(super) paging: PagingFile,

@@ -45,7 +45,7 @@ pub enum Keywords {
 /// The questions that a source can take.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Takes {
+pub struct SourceCapabilities {
     /// Keywords.
     pub keywords: Keywords,
     /// Required parts: keywords, place, author, time.
@@ -95,7 +95,7 @@ pub struct Declared {
     /// Human-readable name.
     pub title: String,
     /// The questions it takes.
-    pub takes: Takes,
+    pub takes: SourceCapabilities,
     /// Environment variables that hold its credentials.
     pub credentials: Vec<String>,
     pub(crate) method: Method,

@@ -1,6 +1,6 @@
 //! Readers of packets: their positions, how far they lag, and how long there has been none.
 
-use super::{Gone, Outbox, State};
+use super::{Outbox, PacketEvicted, State};
 use parking_lot::MutexGuard;
 use std::pin::pin;
 use std::sync::Arc;
@@ -65,10 +65,10 @@ impl Drop for Reader {
 
 impl Outbox {
     /// Adds a reader of the packets from number `from` on. Fails if that packet has been evicted.
-    pub fn read(self: &Arc<Outbox>, from: u64) -> Result<Reader, Gone> {
+    pub fn read(self: &Arc<Outbox>, from: u64) -> Result<Reader, PacketEvicted> {
         let state = self.state.lock();
         if from < state.first {
-            return Err(Gone { first: state.first });
+            return Err(PacketEvicted { first: state.first });
         }
         Ok(self.reader(state, from))
     }

@@ -5,12 +5,12 @@ use crate::provider::Sink;
 use std::sync::{Arc, Weak};
 
 /// The stage.
-pub struct Ask {
+pub struct AskStage {
     /// The pipeline that responses enter. Weak, because this stage is part of it.
     pub pipeline: Weak<Pipeline>,
 }
 
-impl Stage for Ask {
+impl Stage for AskStage {
     type Body = ();
     const NAME: &'static str = "ask";
 

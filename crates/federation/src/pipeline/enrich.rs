@@ -51,11 +51,11 @@ fn enrich(found: &mut SearchResult, names: &Gazetteer) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gazetteer::Named;
+    use crate::gazetteer::NamedPlace;
 
     #[test]
     fn a_place_from_the_text_is_marked_and_none_of_the_sources_own_is_touched() {
-        let names = Gazetteer::new([Named { name: "Lyon".to_owned(), lon: 4.8, lat: 45.7, people: None }]);
+        let names = Gazetteer::new([NamedPlace { name: "Lyon".to_owned(), lon: 4.8, lat: 45.7, people: None }]);
         let mut nowhere = SearchResult { text: Some("Flood in Lyon".to_owned()), ..SearchResult::default() };
         enrich(&mut nowhere, &names);
         let feature = nowhere.feature();

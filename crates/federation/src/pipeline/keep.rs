@@ -6,12 +6,12 @@ use crate::search_result::SearchResult;
 use std::sync::Arc;
 
 /// The stage. Its work holds the provider's leg, so that the leg is complete only once its results are stored.
-pub struct Keep {
+pub struct KeepStage {
     /// The store. Without one, no question with `keep` is admitted.
     pub result_store: Option<Arc<dyn ResultStore>>,
 }
 
-impl Stage for Keep {
+impl Stage for KeepStage {
     type Body = Vec<SearchResult>;
     const NAME: &'static str = "keep";
 

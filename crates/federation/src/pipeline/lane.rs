@@ -3,7 +3,7 @@
 //! space, so that neither other tenants nor work of low priority can block it. The rules, including dropping expired
 //! work, are in [`meridian_model::policy::turns`].
 
-use meridian_model::policy::queue::{Class, Dequeued, Patience};
+use meridian_model::policy::queue::{Class, Dequeued, JobTimeout};
 use meridian_model::policy::turns::TenantQueues;
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -12,7 +12,7 @@ use tokio::sync::Semaphore;
 use tokio::time::{Duration, Instant};
 
 /// An item in a queue.
-pub trait Urgent {
+pub trait LaneItem {
     /// Returns the tenant whose work it is.
     fn tenant(&self) -> &Arc<str>;
     /// Returns the weight of that tenant.
@@ -44,7 +44,7 @@ struct State<T> {
 /// Free space of a tenant, by class.
 type Space = Arc<[Semaphore; 3]>;
 
-impl<T: Urgent> Lane<T> {
+impl<T: LaneItem> Lane<T> {
     /// Creates a queue with space for `room` items of each class of each tenant.
     pub fn new(room: usize) -> Lane<T> {
         let room = room.max(1);
@@ -56,7 +56,7 @@ impl<T: Urgent> Lane<T> {
     pub async fn push(&self, work: T) {
         // Before the wait for space: time spent in front of a full queue counts as delay too.
         let came = self.origin.elapsed();
-        let (class, patience) = (work.class(), Patience::Deadline(work.deadline() - self.origin));
+        let (class, patience) = (work.class(), JobTimeout::Deadline(work.deadline() - self.origin));
         let tenant = work.tenant().clone();
         let space = self.space_of(&tenant);
         // Neither semaphore is ever closed, and a permit guarantees space.
@@ -135,7 +135,7 @@ mod tests {
         n: u32,
     }
 
-    impl Urgent for Job {
+    impl LaneItem for Job {
         fn tenant(&self) -> &Arc<str> {
             &self.tenant
         }

@@ -20,7 +20,7 @@ pub mod plan;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use lane::{Lane, QueueAge, Urgent};
+pub use lane::{Lane, LaneItem, QueueAge};
 
 use crate::places::PlaceNames;
 use crate::provider::{Fault, Intake, Leg, Provider, Push, Response};
@@ -49,7 +49,7 @@ pub struct Work<B> {
     pub body: B,
 }
 
-impl<B> Urgent for Work<B> {
+impl<B> LaneItem for Work<B> {
     fn tenant(&self) -> &Arc<str> {
         &self.leg.search.view.caller().tenant
     }
@@ -102,7 +102,7 @@ impl Pipeline {
     ) -> Arc<Pipeline> {
         let mut stages = JoinSet::new();
         let (queue, at_once) = (settings.queue, settings.at_once);
-        let keep = start(&mut stages, Arc::new(keep::Keep { result_store }), queue, at_once, tally);
+        let keep = start(&mut stages, Arc::new(keep::KeepStage { result_store }), queue, at_once, tally);
         let deliver = deliver::Deliver::new(keep, settings.buffer_bytes_total / WAITING_SHARE);
         let deliver = start(&mut stages, Arc::new(deliver), queue, at_once, tally);
         let images = settings.images.as_ref().map(|model| {
@@ -122,7 +122,7 @@ impl Pipeline {
             vec![map.clone(), enrich.clone(), filter, classify, deduplicate, deliver];
         queues.extend(images.map(|images| images as Arc<dyn QueueAge>));
         Arc::new_cyclic(|pipeline| {
-            let ask = Arc::new(ask::Ask { pipeline: pipeline.clone() });
+            let ask = Arc::new(ask::AskStage { pipeline: pipeline.clone() });
             // Admission bounds the searches, and each queries a provider once, so this queue is never full.
             let room = settings.searches_max;
             let asks = providers

@@ -2,7 +2,7 @@
 
 use super::{Fault, Provider};
 use crate::search::{Search, State};
-use meridian_observe::{Current, Span};
+use meridian_observe::{Span, WorkContext};
 use parking_lot::Mutex;
 use std::pin::pin;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ pub struct Leg {
     results: Mutex<Results>,
     decided: Notify,
     /// The request or trace that the work belongs to.
-    pub(crate) current: Current,
+    pub(crate) current: WorkContext,
     span: Span,
 }
 

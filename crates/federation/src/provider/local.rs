@@ -6,12 +6,12 @@ use crate::event::Events;
 use crate::question::Question;
 use crate::search_result::SearchResult;
 use meridian_admission::gate::{Account, Class, Gate, Permit};
-use meridian_backend::{At, Clock, Collection, PermitScheduler, View};
+use meridian_backend::{Clock, Collection, PermitScheduler, ReadPoint, View};
 use meridian_formats::FeatureWriter;
 use meridian_model::filter::{Predicate, parse_text};
 use meridian_model::policy::quota::Quota;
 use meridian_model::{FieldColumn, Invalid, Schema};
-use meridian_observe::Current;
+use meridian_observe::WorkContext;
 use meridian_query::{Control, Hits, Items, QueryError};
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -64,7 +64,7 @@ impl LocalProvider {
             control = control.reading_at_most(bytes);
         }
         // Resources held by the creating request are its own.
-        let current = Current { slot: None, ..meridian_observe::current() };
+        let current = WorkContext { slot: None, ..meridian_observe::current() };
         let current = door.as_ref().map_or(current.clone(), |door| current.holding(&door.turns));
         let reading = Reading { question: sink.question().clone(), control, door, wants, found, wanted: 0 };
         let collections = sink.view().list().map_err(|e| Fault::Error(e.to_string()))?;
@@ -226,7 +226,7 @@ impl Reading {
             parts.push(Predicate::interval(self.question.interval));
         }
         let predicate = Predicate::and(parts);
-        let rows = collection.items(At::newest(), &Items { predicate, ..Items::all(&schema) }, &self.control)?;
+        let rows = collection.items(ReadPoint::newest(), &Items { predicate, ..Items::all(&schema) }, &self.control)?;
         let writer = FeatureWriter::new(&rows.head().schema, None)?;
         for hits in rows {
             let Hits { batch, seqs, .. } = hits?;
@@ -294,7 +294,7 @@ pub fn locate(collection: &dyn Collection, address: &str, control: &Control) -> 
     let predicate = Predicate::bind(&parse_text(&filter)?, &schema)?;
     let mut countries: HashMap<String, Vec<(f64, f64)>> = HashMap::new();
     let question = Items { predicate, limit: Some(PLACES_MAX), ..Items::all(&schema) };
-    for hits in collection.items(At::newest(), &question, control)? {
+    for hits in collection.items(ReadPoint::newest(), &question, control)? {
         let batch = hits?.batch;
         for row in 0..batch.rows() {
             if let Some(geo_types::Geometry::Point(point)) = batch.geometry(row) {

@@ -6,7 +6,7 @@ mod registry;
 mod retry_schedule;
 mod supervisor;
 
-use crate::asker::{Asker, SearchKey};
+use crate::asker::{SearchClient, SearchKey};
 use crate::fetch::Http;
 use crate::pipeline::plan::plan;
 use crate::pipeline::{Pipeline, Work};
@@ -25,9 +25,9 @@ use meridian_backend::{Backend, Clock, Random, View};
 use meridian_model::Invalid;
 use meridian_model::policy::queue::Class;
 use meridian_model::policy::quota::Quota;
-use meridian_observe::{self as observe, Current, Kind, Span, Tracer};
+use meridian_observe::{self as observe, Kind, Span, Tracer, WorkContext};
 use parking_lot::Mutex;
-use registry::{Admitted, Ended, Registry, Running};
+use registry::{Admitted, EndedSearch, Registry, Running};
 use serde_json::{Map, Value};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -153,7 +153,7 @@ impl Searches {
     pub async fn start(
         self: &Arc<Searches>,
         asked: &Value,
-        asker: &Asker,
+        asker: &SearchClient,
         arrived: Instant,
     ) -> Result<(Arc<Search>, bool), Refusal> {
         let key = SearchKey::of(asker, &asked.to_string());
@@ -171,7 +171,7 @@ impl Searches {
         self: &Arc<Searches>,
         question: Question,
         key: SearchKey,
-        asker: &Asker,
+        asker: &SearchClient,
         arrived: Instant,
     ) -> Result<(Arc<Search>, bool), Refusal> {
         let view = &asker.view;
@@ -227,10 +227,10 @@ impl Searches {
     }
 
     /// Returns the parent of a new search: the request, or a trace of its own if no request began it.
-    fn trace(&self) -> (Current, Span) {
+    fn trace(&self) -> (WorkContext, Span) {
         // Its stages cost processor time, which is not charged to the request, since the response does not wait for
         // them.
-        let mut current = Current { work: None, ..observe::current() };
+        let mut current = WorkContext { work: None, ..observe::current() };
         if current.request.is_some() {
             let span = current.span("search");
             return (current, span);
@@ -314,7 +314,8 @@ impl Searches {
             let done = |search: &Arc<Search>| search.outbox.is_done_with(self.settings.gone, self.settings.wait);
             let goes = |id: &String| id != newest && registry.all.get(id).is_some_and(done);
             let going = registry.ended.iter().enumerate().filter(|(_, ended)| goes(&ended.id));
-            let bytes = |(place, ended): &(usize, &Ended)| (self.budget.of(&ended.tenant).held_here(), Reverse(*place));
+            let bytes =
+                |(place, ended): &(usize, &EndedSearch)| (self.budget.of(&ended.tenant).held_here(), Reverse(*place));
             let Some((place, _)) = going.max_by_key(bytes) else { return };
             registry.forget(place);
         }

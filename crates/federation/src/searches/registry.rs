@@ -4,7 +4,7 @@ use super::Searches;
 use super::retry_schedule::RetrySchedule;
 use crate::asker::SearchKey;
 use crate::search::Search;
-use meridian_admission::Held;
+use meridian_admission::QuotaPermit;
 use meridian_model::policy::pool::Pool;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ pub(super) struct Registry {
     /// Slots assigned since the start, which makes keys unique.
     pub(super) places: u64,
     /// Ended searches that can still be read, oldest first.
-    pub(super) ended: VecDeque<Ended>,
+    pub(super) ended: VecDeque<EndedSearch>,
     /// Joinable searches, to their id.
     pub(super) joinable: HashMap<SearchKey, String>,
     /// Exponential mean of the duration of searches.
@@ -32,7 +32,7 @@ pub(super) struct Registry {
 }
 
 /// An ended search.
-pub(super) struct Ended {
+pub(super) struct EndedSearch {
     pub(super) id: String,
     pub(super) tenant: Arc<str>,
     /// Dropped with the entry, which releases its supervisor.
@@ -110,7 +110,7 @@ pub(super) struct Running {
     pub(super) key: RunningKey,
     pub(super) tenant: Arc<str>,
     /// Its slot in the tenant's share, released when dropped.
-    pub(super) _held: Held,
+    pub(super) _held: QuotaPermit,
 }
 
 impl Drop for Running {

@@ -100,7 +100,7 @@ impl RetrySchedule {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::asker::Asker;
+    use crate::asker::SearchClient;
     use crate::pipeline::tests::asker;
     use std::sync::LazyLock;
 
@@ -109,8 +109,8 @@ mod tests {
     }
 
     fn asks(n: usize, question: &str) -> SearchKey {
-        static ASKER: LazyLock<Asker> = LazyLock::new(|| asker(""));
-        SearchKey::of(&Asker { key: format!("as {n}"), ..ASKER.clone() }, question)
+        static ASKER: LazyLock<SearchClient> = LazyLock::new(|| asker(""));
+        SearchKey::of(&SearchClient { key: format!("as {n}"), ..ASKER.clone() }, question)
     }
 
     /// A hundred searches a second end.

@@ -1,6 +1,6 @@
 //! The supervisor of a search. It reports the end and releases the slot, even after a panic.
 
-use super::registry::Ended;
+use super::registry::EndedSearch;
 use super::{Running, Searches};
 use crate::asker::SearchKey;
 use crate::search::Search;
@@ -75,7 +75,7 @@ impl SearchSupervisor {
         }
         let (kept, forgotten) = oneshot::channel();
         let tenant = search.view.caller().tenant.clone();
-        registry.ended.push_back(Ended { id: self.id.clone(), tenant, _kept: kept });
+        registry.ended.push_back(EndedSearch { id: self.id.clone(), tenant, _kept: kept });
         while registry.ended.len() > searches.settings.searches_max {
             registry.forget_one();
         }

@@ -7,7 +7,7 @@ use crate::error::{Fault, ReadError};
 use crate::geo_metadata::GeoColumns;
 use crate::options::{BatchLimits, ReadOptions};
 use crate::roles::{Role, Roles};
-use crate::survey::{Noted, Survey};
+use crate::survey::{EventNotes, Survey};
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use meridian_model::{Batch, BatchBuilder, Invalid, Layout, Schema};
@@ -221,7 +221,7 @@ impl<B: Batches> Records for ColumnEvents<B> {
         self.ordinal
     }
 
-    fn noted(&mut self) -> Noted {
+    fn noted(&mut self) -> EventNotes {
         self.survey.take()
     }
 }

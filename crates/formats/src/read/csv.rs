@@ -6,7 +6,7 @@ use crate::options::ReadOptions;
 use crate::roles::{Role, Roles};
 use crate::rows::Rows;
 use crate::shape::Shape;
-use crate::survey::{Noted, Survey, coord};
+use crate::survey::{EventNotes, Survey, coord};
 use crate::values::{BLANKS, blame, decimal, set_text};
 use crate::wkt;
 use meridian_model::error::shorten;
@@ -144,7 +144,7 @@ impl Records for Table {
         self.rows.as_ref().map_or(0, Rows::line)
     }
 
-    fn noted(&mut self) -> Noted {
+    fn noted(&mut self) -> EventNotes {
         self.survey.take()
     }
 

@@ -6,7 +6,7 @@ use crate::error::Fault;
 use crate::gdelt::{self, Column};
 use crate::options::ReadOptions;
 use crate::rows::Rows;
-use crate::survey::{Noted, Survey};
+use crate::survey::{EventNotes, Survey};
 use crate::values::set_text;
 use meridian_model::builder::Value;
 use meridian_model::error::shorten;
@@ -85,7 +85,7 @@ impl Records for Export {
         self.rows.line()
     }
 
-    fn noted(&mut self) -> Noted {
+    fn noted(&mut self) -> EventNotes {
         self.survey.take()
     }
 

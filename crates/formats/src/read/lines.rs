@@ -6,7 +6,7 @@ use crate::error::Fault;
 use crate::input::{Find, Input, utf8};
 use crate::json::Json;
 use crate::options::ReadOptions;
-use crate::survey::Noted;
+use crate::survey::EventNotes;
 use meridian_model::{BatchBuilder, Invalid, Schema};
 use std::io::Read;
 use std::ops::Range;
@@ -64,7 +64,7 @@ impl Records for Lines {
         self.line
     }
 
-    fn noted(&mut self) -> Noted {
+    fn noted(&mut self) -> EventNotes {
         self.setter.survey.take()
     }
 

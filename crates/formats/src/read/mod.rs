@@ -36,7 +36,7 @@ use crate::json::Json;
 use crate::options::{BatchLimits, OnError, ReadOptions, Watch};
 use crate::report::{Rejected, Rejects, Report};
 use crate::roles::list;
-use crate::survey::Noted;
+use crate::survey::EventNotes;
 use bytes::{Buf, Bytes};
 use meridian_model::error::shorten;
 use meridian_model::{Batch, BatchBuilder, Invalid, Schema};
@@ -173,7 +173,7 @@ pub(crate) trait Records: Send {
     fn line(&self) -> u64;
 
     /// Takes the notes on the last record returned.
-    fn noted(&mut self) -> Noted;
+    fn noted(&mut self) -> EventNotes;
 
     /// Returns the last record as JSON, if the format has text records.
     fn raw(&self) -> Option<String> {
@@ -267,7 +267,7 @@ impl<R: Records> Events<R> {
             }
             self.builder.end_event()?;
             let noted = self.records.noted();
-            if noted != Noted::default() {
+            if noted != EventNotes::default() {
                 self.note(noted);
             }
         }
@@ -275,9 +275,9 @@ impl<R: Records> Events<R> {
     }
 
     #[cold]
-    fn note(&mut self, noted: Noted) {
-        self.report.heights_dropped += u64::from(noted.has(Noted::HEIGHTS));
-        self.report.ids_dropped += u64::from(noted.has(Noted::ID));
+    fn note(&mut self, noted: EventNotes) {
+        self.report.heights_dropped += u64::from(noted.has(EventNotes::HEIGHTS));
+        self.report.ids_dropped += u64::from(noted.has(EventNotes::ID));
         if let Some(what) = noted.mended() {
             self.report.mend(Invalid::new(what).at_line(self.records.line()));
         }

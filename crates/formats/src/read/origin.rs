@@ -13,7 +13,7 @@ use super::nmea::Nmea;
 use super::parquet::Parquet;
 use super::shapefile::{Files, Parts, Shapefile};
 use super::spool::{archive, spool};
-use super::table::{Source, Tabled};
+use super::table::{RecordBatcher, Source};
 use super::zip::Zip;
 use crate::error::ReadError;
 use crate::format::Format;
@@ -119,7 +119,7 @@ fn file(path: &Path) -> Result<File, ReadError> {
 }
 
 fn tabled(source: impl Source + 'static) -> Box<dyn Batches> {
-    Box::new(Tabled::new(source))
+    Box::new(RecordBatcher::new(source))
 }
 
 fn absent(format: Format) -> Invalid {

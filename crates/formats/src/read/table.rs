@@ -182,7 +182,7 @@ impl Row {
 }
 
 /// The records of a source as record batches.
-pub(crate) struct Tabled<S> {
+pub(crate) struct RecordBatcher<S> {
     source: S,
     schema: SchemaRef,
     builders: Vec<Builder>,
@@ -192,10 +192,10 @@ pub(crate) struct Tabled<S> {
     ended: bool,
 }
 
-impl<S: Source> Tabled<S> {
-    pub(crate) fn new(source: S) -> Tabled<S> {
+impl<S: Source> RecordBatcher<S> {
+    pub(crate) fn new(source: S) -> RecordBatcher<S> {
         let schema = Arc::new(ArrowSchema::empty());
-        Tabled { source, schema, builders: Vec::new(), row: Row::new(&[]), pending: None, ended: false }
+        RecordBatcher { source, schema, builders: Vec::new(), row: Row::new(&[]), pending: None, ended: false }
     }
 }
 
@@ -219,7 +219,7 @@ fn field((name, kind): &(String, Kind)) -> Field {
     }
 }
 
-impl<S: Source> Batches for Tabled<S> {
+impl<S: Source> Batches for RecordBatcher<S> {
     fn open(&mut self) -> Result<(SchemaRef, Option<String>), Fault> {
         let columns = self.source.open()?;
         self.schema = Arc::new(ArrowSchema::new(columns.iter().map(field).collect::<Vec<_>>()));

@@ -28,7 +28,7 @@ type Point = (f64, f64, i64);
 
 /// The conditions of a request on the points (OGC API - Features, part 1: a closed box, a closed interval).
 #[derive(Debug)]
-struct Asked {
+struct PointQuery {
     bbox: Option<[f64; 4]>,
     time: (i64, i64),
     limit: Option<u64>,
@@ -109,7 +109,7 @@ impl Points {
         Ok(Points { sorted })
     }
 
-    fn count(&self, asked: &Asked) -> u64 {
+    fn count(&self, asked: &PointQuery) -> u64 {
         let Some([west, south, east, north]) = asked.bbox else {
             return self.between(f64::NEG_INFINITY, f64::INFINITY, [f64::NEG_INFINITY, f64::INFINITY], asked.time);
         };
@@ -150,8 +150,8 @@ fn parts(path: &str) -> impl Iterator<Item = (&str, &str)> {
     query.split('&').filter(|part| !part.is_empty()).map(|part| part.split_once('=').unwrap_or((part, "")))
 }
 
-fn asked(path: &str) -> Option<Asked> {
-    let mut asked = Asked { bbox: None, time: (i64::MIN, i64::MAX), limit: None };
+fn asked(path: &str) -> Option<PointQuery> {
+    let mut asked = PointQuery { bbox: None, time: (i64::MIN, i64::MAX), limit: None };
     for (key, value) in parts(path) {
         let value = percent_decode_str(value).decode_utf8_lossy();
         match key {

@@ -7,7 +7,7 @@ use super::user::{Job, UserProfile, VirtualUser};
 use crate::clock::micros;
 use crate::generate::{Mix, Question, stream};
 use crate::protocol::connection::ConnectionPool;
-use crate::scenario::{Arrival, Think};
+use crate::scenario::{Arrival, ThinkTime};
 use meridian_lab_results::record::{Micros, Outcome, Record};
 use rand::RngExt;
 use rand_pcg::Pcg64;
@@ -62,7 +62,7 @@ impl PopulationLoad {
         stream(self.seed.0, &[a, b, c, part])
     }
 
-    async fn closed(self: &Rc<Self>, users: u32, think_s: f64, think: Think) {
+    async fn closed(self: &Rc<Self>, users: u32, think_s: f64, think: ThinkTime) {
         let numbers = Rc::new(Cell::new(0));
         let mut virtual_users = JoinSet::new();
         for user in 0..users {
@@ -71,7 +71,7 @@ impl PopulationLoad {
         while virtual_users.join_next().await.is_some() {}
     }
 
-    async fn user(self: Rc<Self>, user: u32, think_s: f64, think: Think, numbers: Rc<Cell<u32>>) {
+    async fn user(self: Rc<Self>, user: u32, think_s: f64, think: ThinkTime, numbers: Rc<Cell<u32>>) {
         let shared = &self.shared;
         let mut random = self.random(u64::from(user) + 2);
         let mut virtual_user = VirtualUser::new(Rc::clone(shared), Rc::clone(&self.profile), user, self.pool.of(user));
@@ -86,9 +86,9 @@ impl PopulationLoad {
                 // Without think time the next request is due now, not at the last response: the time in between is the
                 // lab's, not the server's.
                 _ if think_s <= 0.0 => shared.clock.now().max(done),
-                Think::Fixed => done + micros(think_s),
+                ThinkTime::Fixed => done + micros(think_s),
                 // Sampled by inversion. `1 - u` keeps the logarithm away from zero.
-                Think::Exponential => done + micros(-(1.0 - random.random::<f64>()).ln() * think_s),
+                ThinkTime::Exponential => done + micros(-(1.0 - random.random::<f64>()).ln() * think_s),
             };
         }
     }

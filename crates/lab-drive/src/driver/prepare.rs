@@ -3,7 +3,7 @@
 
 use super::population::PopulationLoad;
 use super::replay;
-use super::same::Same;
+use super::same::ReferenceTarget;
 use super::shared::Shared;
 use super::user::UserProfile;
 use crate::check::checker::Checker;
@@ -153,7 +153,7 @@ impl Prepared {
         let others = others.into_iter().filter_map(|name| {
             let at = scenario.target.iter().position(|target| target.name == *name)?;
             // A target need not be compared with itself in its own trial.
-            (at != index).then(|| Rc::new(Same::new(name, Connection::new(&self.targets[at][0]))))
+            (at != index).then(|| Rc::new(ReferenceTarget::new(name, Connection::new(&self.targets[at][0]))))
         });
         let profile = UserProfile {
             target: u16::try_from(index).map_err(|_| "there are too many targets")?,

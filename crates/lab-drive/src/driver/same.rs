@@ -27,7 +27,7 @@ const AROUND: usize = 1 << 10;
 
 /// The other target.
 #[derive(Debug)]
-pub struct Same {
+pub struct ReferenceTarget {
     name: String,
     connection: Mutex<Connection>,
     seen: Cell<u32>,
@@ -48,10 +48,15 @@ pub struct Comparison {
 /// The outcome of a record whose responses differ.
 type Finding = (Outcome, String);
 
-impl Same {
+impl ReferenceTarget {
     /// Prepares to query `name` over a connection.
-    pub fn new(name: &str, connection: Connection) -> Same {
-        Same { name: name.to_owned(), connection: Mutex::new(connection), seen: Cell::new(0), held: Cell::new(0) }
+    pub fn new(name: &str, connection: Connection) -> ReferenceTarget {
+        ReferenceTarget {
+            name: name.to_owned(),
+            connection: Mutex::new(connection),
+            seen: Cell::new(0),
+            held: Cell::new(0),
+        }
     }
 
     /// Returns whether this sound response is compared with this target.

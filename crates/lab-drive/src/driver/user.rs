@@ -1,7 +1,7 @@
 //! A virtual user: one connection, with a patience and a retry rule.
 
 use super::follow;
-use super::same::{Comparison, Same};
+use super::same::{Comparison, ReferenceTarget};
 use super::shared::Shared;
 use crate::clock::micros;
 use crate::generate::Question;
@@ -45,7 +45,7 @@ pub struct UserProfile {
     /// Whether the arrival ends by itself.
     pub ends: bool,
     /// Targets that get the same questions.
-    pub same_as: Vec<Rc<Same>>,
+    pub same_as: Vec<Rc<ReferenceTarget>>,
     /// Whether a user waits for responses, and then also for their comparison.
     pub waits: bool,
     /// Comparisons that run beside arrivals which do not wait.
@@ -54,13 +54,13 @@ pub struct UserProfile {
 
 impl UserProfile {
     /// Returns the other target that a sound response is compared with, if this one is selected.
-    fn other(&self, shared: &Shared, record: &Record) -> Option<&Rc<Same>> {
+    fn other(&self, shared: &Shared, record: &Record) -> Option<&Rc<ReferenceTarget>> {
         let judge = shared.checkers.get(usize::from(record.request)).filter(|_| record.outcome == Outcome::Sound)?;
         self.same_as.iter().find(|same| same.is_due(judge))
     }
 
     /// Compares beside the load.
-    fn compare(&self, shared: Rc<Shared>, same: Rc<Same>, comparison: Comparison) {
+    fn compare(&self, shared: Rc<Shared>, same: Rc<ReferenceTarget>, comparison: Comparison) {
         let limits = self.limits.clone();
         let mut beside = self.beside.borrow_mut();
         // Completed comparisons are removed to make room.

@@ -3,7 +3,7 @@
 use super::shared::Counts;
 use crate::sample::{Service, proc};
 use crate::scenario::Limits;
-use meridian_lab_results::folder::Watched;
+use meridian_lab_results::folder::RunMetrics;
 use std::collections::BTreeSet;
 use std::time::Instant;
 
@@ -79,7 +79,7 @@ impl Watch {
 
     /// Returns the observations.
     #[expect(clippy::cast_precision_loss, reason = "counts and microseconds of a run")]
-    pub fn seen(&self, counts: &Counts, recorder_stalls: u64) -> Watched {
+    pub fn seen(&self, counts: &Counts, recorder_stalls: u64) -> RunMetrics {
         let late = counts.late.borrow();
         let per_wall = |seconds: f64| if self.wall > 0.0 { seconds / self.wall } else { 0.0 };
         let (busy, steal, total) = self.machine;
@@ -89,7 +89,7 @@ impl Watch {
         let rest = told_apart.then(|| busy - self.own - self.theirs.unwrap_or(0.0));
         let over =
             if late.is_empty() { 0.0 } else { late.count_between(1_000, late.high()) as f64 / late.len() as f64 };
-        Watched {
+        RunMetrics {
             arrivals: counts.arrivals.get(),
             late_over_1ms_share: over,
             late_p99_ms: if late.is_empty() { 0.0 } else { late.value_at_quantile(0.99) as f64 / 1e3 },
@@ -110,7 +110,7 @@ impl Watch {
 
 /// Returns why a run is void; empty if it is valid. `closed` means that every arrival waits for responses, so that no
 /// thread spins.
-pub fn void(seen: &Watched, limits: &Limits, closed: bool, no_socket: u64) -> Vec<String> {
+pub fn void(seen: &RunMetrics, limits: &Limits, closed: bool, no_socket: u64) -> Vec<String> {
     let mut why = Vec::new();
     let percent = |share: f64| format!("{:.0} %", share * 100.0);
     if seen.late_p99_ms > limits.late_ms {
@@ -167,14 +167,14 @@ mod tests {
     #[test]
     fn each_limit_of_the_lab_makes_a_run_void_and_says_which() {
         let limits = Limits::default();
-        let sound = Watched { driver_cpu: 0.99, ..Watched::default() };
+        let sound = RunMetrics { driver_cpu: 0.99, ..RunMetrics::default() };
         assert!(void(&sound, &limits, false, 0).is_empty());
         for (seen, closed, no_socket, part) in [
-            (Watched { late_p99_ms: 11.0, ..sound.clone() }, false, 0, "late"),
+            (RunMetrics { late_p99_ms: 11.0, ..sound.clone() }, false, 0, "late"),
             (sound.clone(), true, 0, "own core"),
-            (Watched { driver_starved: 0.06, ..sound.clone() }, false, 0, "waited for a processor"),
-            (Watched { steal: 0.06, ..sound.clone() }, false, 0, "host"),
-            (Watched { other_load: Some(0.06), ..sound.clone() }, false, 0, "other than the lab"),
+            (RunMetrics { driver_starved: 0.06, ..sound.clone() }, false, 0, "waited for a processor"),
+            (RunMetrics { steal: 0.06, ..sound.clone() }, false, 0, "host"),
+            (RunMetrics { other_load: Some(0.06), ..sound.clone() }, false, 0, "other than the lab"),
             (sound.clone(), false, 3, "no port or descriptor"),
         ] {
             let why = void(&seen, &limits, closed, no_socket);

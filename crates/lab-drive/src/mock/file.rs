@@ -100,7 +100,7 @@ impl Default for Delay {
 #[serde(deny_unknown_fields)]
 pub struct Fault {
     /// The kind of fault.
-    pub kind: Wrong,
+    pub kind: MockFault,
     /// Start, in seconds after the start of the mock.
     #[serde(default)]
     pub from_s: f64,
@@ -118,7 +118,7 @@ pub struct Fault {
 /// The fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Wrong {
+pub enum MockFault {
     /// The delay is multiplied by the factor.
     Slow,
     /// The connection is closed without a response.
@@ -135,17 +135,17 @@ pub enum Wrong {
     Schema,
 }
 
-impl Wrong {
+impl MockFault {
     /// Returns its word in the file and in the log of calls.
     pub fn name(self) -> &'static str {
         match self {
-            Wrong::Slow => "slow",
-            Wrong::Down => "down",
-            Wrong::HalfOpen => "half-open",
-            Wrong::Garbage => "garbage",
-            Wrong::Truncated => "truncated",
-            Wrong::Hang => "hang",
-            Wrong::Schema => "schema",
+            MockFault::Slow => "slow",
+            MockFault::Down => "down",
+            MockFault::HalfOpen => "half-open",
+            MockFault::Garbage => "garbage",
+            MockFault::Truncated => "truncated",
+            MockFault::Hang => "hang",
+            MockFault::Schema => "schema",
         }
     }
 }

@@ -9,7 +9,7 @@ mod serve;
 mod source;
 mod stream;
 
-pub use file::{Delay, Fault, MockFile, SourceFile, StreamFile, Wrong};
+pub use file::{Delay, Fault, MockFault, MockFile, SourceFile, StreamFile};
 pub use serve::Mock;
 pub use source::{Reply, Source};
 pub use stream::Packets;

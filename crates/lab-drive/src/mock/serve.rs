@@ -1,6 +1,6 @@
 //! Mock sources over HTTP/1.1, hand-written: no HTTP library would send the output of a broken source.
 
-use super::file::{MockFile, Wrong};
+use super::file::{MockFault, MockFile};
 use super::source::{Reply, Source};
 use super::stream;
 use meridian_lab_results::error::{LabError, Result};
@@ -65,7 +65,7 @@ impl Mock {
 
     async fn connection(self: Arc<Self>, mut stream: TcpStream) {
         let mut held = Vec::new();
-        while let Some(Asked { path, key }) = request(&mut stream, &mut held).await {
+        while let Some(RequestHead { path, key }) = request(&mut stream, &mut held).await {
             let Some(mut reply) = self.reply(&path) else {
                 let body = "{\"error\":\"no source has this path\"}";
                 if write(&mut stream, &page(404, body)).await {
@@ -94,10 +94,10 @@ impl Mock {
         *calls += 1;
         let reply = source.reply(n, path, now);
         if let Some(log) = log {
-            let whole = reply.wrong.is_none_or(|wrong| matches!(wrong, Wrong::Slow | Wrong::Schema));
+            let whole = reply.wrong.is_none_or(|wrong| matches!(wrong, MockFault::Slow | MockFault::Schema));
             let line = serde_json::json!({
                 "at_ms": ms(now), "source": source.name(), "n": n, "path": path, "delay_ms": ms(reply.delay),
-                "status": reply.status, "fault": reply.wrong.map(Wrong::name),
+                "status": reply.status, "fault": reply.wrong.map(MockFault::name),
                 "items": if whole { reply.items } else { 0 }, "bytes": reply.body.len(),
             });
             // A write error of the log shows when it is read; the sources continue. Each line is written at once,
@@ -113,14 +113,14 @@ fn ms(time: Duration) -> f64 {
 }
 
 /// The request.
-struct Asked {
+struct RequestHead {
     path: String,
     /// Key of a client that requests a WebSocket.
     key: Option<String>,
 }
 
 /// Reads one request; `None` if the client has disconnected or sent no valid request.
-async fn request(stream: &mut TcpStream, held: &mut Vec<u8>) -> Option<Asked> {
+async fn request(stream: &mut TcpStream, held: &mut Vec<u8>) -> Option<RequestHead> {
     loop {
         let mut headers = [httparse::EMPTY_HEADER; 64];
         let mut request = httparse::Request::new(&mut headers);
@@ -135,7 +135,7 @@ async fn request(stream: &mut TcpStream, held: &mut Vec<u8>) -> Option<Asked> {
             let end = head.checked_add(length.unwrap_or(0)).filter(|end| *end <= REQUEST_MAX)?;
             if held.len() >= end {
                 held.drain(..end);
-                return Some(Asked { path, key });
+                return Some(RequestHead { path, key });
             }
         }
         if held.len() > REQUEST_MAX || stream.read_buf(held).await.ok()? == 0 {
@@ -159,18 +159,18 @@ async fn send(stream: &mut TcpStream, reply: &Reply) -> bool {
     let whole = page(reply.status, &reply.body);
     let half = &whole[..whole.len() - reply.body.len().div_ceil(2)];
     match reply.wrong {
-        None | Some(Wrong::Slow | Wrong::Schema) => write(stream, &whole).await,
-        Some(Wrong::Down) => false,
-        Some(Wrong::Truncated) => {
+        None | Some(MockFault::Slow | MockFault::Schema) => write(stream, &whole).await,
+        Some(MockFault::Down) => false,
+        Some(MockFault::Truncated) => {
             write(stream, half).await;
             false
         }
-        Some(Wrong::Garbage) => {
+        Some(MockFault::Garbage) => {
             write(stream, b"\x00\xffthis is not HTTP\r\n\r\n").await;
             false
         }
-        Some(wrong @ (Wrong::HalfOpen | Wrong::Hang)) => {
-            if wrong == Wrong::HalfOpen {
+        Some(wrong @ (MockFault::HalfOpen | MockFault::Hang)) => {
+            if wrong == MockFault::HalfOpen {
                 write(stream, half).await;
             }
             // Until the client disconnects.

@@ -1,6 +1,6 @@
 //! A source: its response to the n-th call, and the delay. Pure: the same seed, call and time give the same response.
 
-use super::file::{Delay, SourceFile, Wrong};
+use super::file::{Delay, MockFault, SourceFile};
 use super::stream::Packets;
 use crate::generate::stream;
 use rand::RngExt;
@@ -32,7 +32,7 @@ pub struct Reply {
     /// Status of the response.
     pub status: u16,
     /// The faults.
-    pub wrong: Option<Wrong>,
+    pub wrong: Option<MockFault>,
     /// Its body.
     pub body: String,
     /// Number of items in the body, or in all packets.
@@ -80,7 +80,7 @@ impl Source {
                 && stream_share(self.seed, self.number, n) < fault.share
         });
         let mut ms = self.delay(&mut random);
-        if let Some(fault) = wrong.filter(|fault| fault.kind == Wrong::Slow) {
+        if let Some(fault) = wrong.filter(|fault| fault.kind == MockFault::Slow) {
             ms *= fault.factor;
         }
         let wrong = wrong.map(|fault| fault.kind);
@@ -100,7 +100,7 @@ impl Source {
             let packets = Packets::new(Arc::clone(&self.file), self.seed, self.number, n, wrong);
             return Reply { delay, status: 200, wrong, body: String::new(), items, packets: Some(packets) };
         }
-        let (body, items) = self.page(path, wrong == Some(Wrong::Schema));
+        let (body, items) = self.page(path, wrong == Some(MockFault::Schema));
         Reply { delay, status: 200, wrong, body, items, packets: None }
     }
 

@@ -1,6 +1,6 @@
 //! A source's stream: packets at an interval and a final one, like those of a search (API.md).
 
-use super::file::{SourceFile, Wrong};
+use super::file::{MockFault, SourceFile};
 use super::source::items;
 use crate::generate::stream;
 use crate::protocol::websocket::frame_of;
@@ -19,7 +19,7 @@ pub struct Packets {
     number: u64,
     /// The call.
     call: u64,
-    wrong: Option<Wrong>,
+    wrong: Option<MockFault>,
     /// The next packet, from 0.
     next: u64,
     /// Number of packets, including the final one; fewer if the source breaks.
@@ -28,19 +28,20 @@ pub struct Packets {
 
 impl Packets {
     /// Returns the packets of a source's `call`; the file must specify a stream.
-    pub(super) fn new(file: Arc<SourceFile>, seed: u64, number: u64, call: u64, wrong: Option<Wrong>) -> Packets {
+    pub(super) fn new(file: Arc<SourceFile>, seed: u64, number: u64, call: u64, wrong: Option<MockFault>) -> Packets {
         let all = file.stream.as_ref().map_or(0, |stream| stream.packets);
         let end = match wrong {
-            None | Some(Wrong::Slow | Wrong::Schema) => all + 1,
-            Some(Wrong::Truncated | Wrong::HalfOpen) => all / 2,
-            Some(Wrong::Down | Wrong::Hang | Wrong::Garbage) => 0,
+            None | Some(MockFault::Slow | MockFault::Schema) => all + 1,
+            Some(MockFault::Truncated | MockFault::HalfOpen) => all / 2,
+            Some(MockFault::Down | MockFault::Hang | MockFault::Garbage) => 0,
         };
         Packets { file, seed, number, call, wrong, next: 0, end }
     }
 
     /// Returns the time between two packets.
     fn every(&self) -> Duration {
-        let slower = self.file.fault.iter().find(|fault| self.wrong == Some(Wrong::Slow) && fault.kind == Wrong::Slow);
+        let slower =
+            self.file.fault.iter().find(|fault| self.wrong == Some(MockFault::Slow) && fault.kind == MockFault::Slow);
         let ms = self.file.stream.as_ref().map_or(0.0, |stream| stream.every_ms);
         Duration::from_secs_f64((ms / 1e3 * slower.map_or(1.0, |fault| fault.factor)).min(86_400.0))
     }
@@ -62,7 +63,7 @@ impl Iterator for Packets {
             return Some(format!(r#"{head},"kind":"complete","state":"complete",{counts}}}"#));
         }
         let mut random = stream(self.seed, &[self.number, call, 2, seq]);
-        let changed = self.wrong == Some(Wrong::Schema);
+        let changed = self.wrong == Some(MockFault::Schema);
         let items = items(&self.file, &mut random, (seq + 1, self.file.items), changed);
         let member = if changed { "results" } else { "features" };
         Some(format!(r#"{head},"provider":"{name}","kind":"results","{member}":[{items}]}}"#))
@@ -73,7 +74,7 @@ impl Iterator for Packets {
 pub(super) async fn send(stream: &mut TcpStream, packets: Packets, key: Option<&str>) {
     let (wrong, every) = (packets.wrong, packets.every());
     let _ = sent(stream, packets, every, key).await;
-    if matches!(wrong, Some(Wrong::HalfOpen | Wrong::Hang)) {
+    if matches!(wrong, Some(MockFault::HalfOpen | MockFault::Hang)) {
         // Until the client disconnects.
         let mut ignored = [0; 1024];
         while stream.read(&mut ignored).await.is_ok_and(|n| n > 0) {}
@@ -82,8 +83,8 @@ pub(super) async fn send(stream: &mut TcpStream, packets: Packets, key: Option<&
 
 async fn sent(stream: &mut TcpStream, packets: Packets, every: Duration, key: Option<&str>) -> std::io::Result<()> {
     match (packets.wrong, key) {
-        (Some(Wrong::Garbage), _) => return stream.write_all(b"\x00\xffthis is not HTTP\r\n\r\n").await,
-        (Some(Wrong::Down | Wrong::Hang), _) => return Ok(()),
+        (Some(MockFault::Garbage), _) => return stream.write_all(b"\x00\xffthis is not HTTP\r\n\r\n").await,
+        (Some(MockFault::Down | MockFault::Hang), _) => return Ok(()),
         (_, Some(key)) => stream.write_all(agreement(key).as_bytes()).await?,
         (_, None) => {
             let head = b"HTTP/1.1 200 Mock\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";

@@ -30,7 +30,7 @@ pub(crate) enum Chunk {
 
 /// The outcome of a feed.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Fed {
+pub(crate) struct FeedOutcome {
     /// Bytes of the input that belong to this response.
     pub used: usize,
     /// Whether the body is complete.
@@ -44,11 +44,11 @@ impl Framing {
     }
 
     /// Takes the next bytes from the wire and passes those of the body to `sink`.
-    pub(crate) fn feed(&mut self, bytes: &[u8], mut sink: impl FnMut(&[u8])) -> Result<Fed, &'static str> {
+    pub(crate) fn feed(&mut self, bytes: &[u8], mut sink: impl FnMut(&[u8])) -> Result<FeedOutcome, &'static str> {
         match self {
             Framing::Close => {
                 sink(bytes);
-                Ok(Fed { used: bytes.len(), whole: false })
+                Ok(FeedOutcome { used: bytes.len(), whole: false })
             }
             Framing::Length(left) => {
                 let take = usize::try_from(*left).unwrap_or(usize::MAX).min(bytes.len());
@@ -56,14 +56,14 @@ impl Framing {
                     sink(&bytes[..take]);
                 }
                 *left -= take as u64;
-                Ok(Fed { used: take, whole: *left == 0 })
+                Ok(FeedOutcome { used: take, whole: *left == 0 })
             }
             Framing::Chunked(state) => {
                 let mut used = 0;
                 while used < bytes.len() && *state != Chunk::End {
                     used += state.step(&bytes[used..], &mut sink)?;
                 }
-                Ok(Fed { used, whole: *state == Chunk::End })
+                Ok(FeedOutcome { used, whole: *state == Chunk::End })
             }
         }
     }

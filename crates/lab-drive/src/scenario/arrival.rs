@@ -20,7 +20,7 @@ pub enum Arrival {
         think_s: f64,
         /// Distribution of the pause.
         #[serde(default)]
-        think: Think,
+        think: ThinkTime,
     },
     /// A fixed rate, evenly spaced.
     Constant {
@@ -76,7 +76,7 @@ pub enum Arrival {
 /// The think time of a user of a closed population.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Think {
+pub enum ThinkTime {
     /// Constant.
     #[default]
     Fixed,

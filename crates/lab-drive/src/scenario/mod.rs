@@ -26,7 +26,7 @@ mod read;
 mod sampler;
 mod target;
 
-pub use arrival::{Arrival, Think};
+pub use arrival::{Arrival, ThinkTime};
 pub(crate) use beside::anchored;
 pub use check::Check;
 pub use generator::Generator;

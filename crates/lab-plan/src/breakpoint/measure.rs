@@ -77,7 +77,7 @@ pub(super) fn step(
     (load, value): (Load, f64),
     (n, purpose, seed): (u32, Purpose, u64),
 ) -> Result<Step> {
-    let mut seen = Seen::new(load.population());
+    let mut seen = StepStats::new(load.population());
     for batch in folder::open(&dir.join(folder))?.records()? {
         batch?.into_iter().for_each(|record| seen.add(record));
     }
@@ -121,7 +121,7 @@ pub(super) fn step(
 }
 
 /// State kept while a step's records are read.
-struct Seen {
+struct StepStats {
     population: u16,
     questions: u64,
     outcomes: BTreeMap<Outcome, u64>,
@@ -133,9 +133,9 @@ struct Seen {
     span: [Micros; 2],
 }
 
-impl Seen {
-    fn new(population: u16) -> Seen {
-        Seen {
+impl StepStats {
+    fn new(population: u16) -> StepStats {
+        StepStats {
             population,
             questions: 0,
             outcomes: BTreeMap::new(),

@@ -31,7 +31,7 @@ pub struct Machine {
     /// Max sound responses per second that were measured.
     pub rate_most: f64,
     /// How it serves concurrent clients.
-    pub serves: Serves,
+    pub serves: ServiceModel,
     /// Mean bytes of a response, if the runs record them.
     pub answer_bytes: Option<f64>,
     /// The measurements, by number of users.
@@ -42,7 +42,7 @@ pub struct Machine {
 /// How a machine serves concurrent requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Serves {
+pub enum ServiceModel {
     /// A fixed number of workers; more wait in a queue.
     Workers(u32),
     /// Requests share it: more of them make each slower.
@@ -137,11 +137,11 @@ impl Machine {
 }
 
 /// Finds a number of workers: throughput rises in a straight line and then stays, from an integer number of users on.
-fn serves(law: &Law) -> Serves {
+fn serves(law: &Law) -> ServiceModel {
     let plateau = law.plateau().filter(|plateau| !law.fits() && plateau.worst <= PLATEAU_WITHIN);
     // Workers are whole, so a plateau that begins between two integers means a shared machine.
     let whole = plateau.map(|plateau| plateau.from_n).filter(|n| n.round() >= 1.0 && (n - n.round()).abs() <= WHOLE);
-    whole.map_or(Serves::Shared, |n| Serves::Workers(n.round() as u32))
+    whole.map_or(ServiceModel::Shared, |n| ServiceModel::Workers(n.round() as u32))
 }
 
 /// Sorts levels by users, and merges those of the same number of users.

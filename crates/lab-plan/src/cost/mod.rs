@@ -16,7 +16,7 @@ mod show;
 #[cfg(test)]
 mod tests;
 
-pub use law::{Level, Machine, Serves};
+pub use law::{Level, Machine, ServiceModel};
 pub use price::{Bill, Offer, Priced};
 
 use crate::simulate::settings;

@@ -7,7 +7,7 @@
 //! and Woo 1975, with quantiles for means). If throughput shows a fixed number of workers, they are simulated as such:
 //! a queue, and service times as measured without waiting.
 
-use super::law::{Level, Machine, Serves};
+use super::law::{Level, Machine, ServiceModel};
 use meridian_lab_results::random::SeededRng;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -20,7 +20,7 @@ const BATCHES: usize = 20;
 
 /// How many requests kept each promise.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Kept {
+pub(super) struct PromiseShares {
     /// Share of requests, for each promise.
     pub shares: Vec<f64>,
     /// Lower bound of these shares (95 %, one-sided).
@@ -30,7 +30,7 @@ pub(super) struct Kept {
 impl Machine {
     /// Simulates the waits at a rate (per second) and compares them with each promise; `None` if the rate exceeds the
     /// measured ones.
-    pub(super) fn at(&self, rate: f64, seeds: u32, keeps: &[&dyn Fn(Option<f64>) -> bool]) -> Option<Kept> {
+    pub(super) fn at(&self, rate: f64, seeds: u32, keeps: &[&dyn Fn(Option<f64>) -> bool]) -> Option<PromiseShares> {
         if rate > self.rate_most {
             return None;
         }
@@ -53,7 +53,7 @@ impl Machine {
             // Student's t for nineteen degrees of freedom and more.
             (mean - 1.729 * (variance / n).sqrt()).max(0.0)
         };
-        Some(Kept { shares: batches.iter().map(mean).collect(), sure: batches.iter().map(sure).collect() })
+        Some(PromiseShares { shares: batches.iter().map(mean).collect(), sure: batches.iter().map(sure).collect() })
     }
 
     /// Returns the seconds that requests wait, in the order in which they ended. Infinite for failures, and for
@@ -61,8 +61,8 @@ impl Machine {
     fn waits(&self, rate: f64, rng: &mut SeededRng) -> Vec<f64> {
         let most = self.users_most as usize;
         let mut out = match self.serves {
-            Serves::Workers(workers) => queued(self.unqueued(workers), workers, rate, most, rng),
-            Serves::Shared => shared(self, rate, most, rng),
+            ServiceModel::Workers(workers) => queued(self.unqueued(workers), workers, rate, most, rng),
+            ServiceModel::Shared => shared(self, rate, most, rng),
         };
         out.drain(..BEFORE.min(out.len()));
         out
@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn requests_that_come_by_chance_wait_though_the_mean_says_that_none_does() {
         let machine = workers();
-        assert_eq!(machine.serves, Serves::Workers(4));
+        assert_eq!(machine.serves, ServiceModel::Workers(4));
         // A separate queue, by Lindley's recursion over four workers.
         for rate in [100.0, 160.0, 180.0] {
             let (mut rng, mut free, mut now, mut quick) = (SeededRng::new(77), [0.0_f64; 4], 0.0, 0);
@@ -197,7 +197,7 @@ mod tests {
         // processor sharing.
         let of = |users: f64| level(users, 100.0, move |share| -0.01 * users * (1.0 - share).ln());
         let machine = Machine::of([1.0, 2.0, 3.0, 4.0, 8.0, 16.0, 64.0].map(of).to_vec()).unwrap();
-        let machine = Machine { serves: Serves::Shared, ..machine };
+        let machine = Machine { serves: ServiceModel::Shared, ..machine };
         let mut rng = SeededRng::new(5);
         let waits = machine.waits(50.0, &mut rng);
         let mean = waits.iter().sum::<f64>() / waits.len() as f64;

@@ -1,6 +1,6 @@
 //! The result as one paragraph, one table and one picture.
 
-use super::{Bill, Machine, Offer, Priced, Serves};
+use super::{Bill, Machine, Offer, Priced, ServiceModel};
 use meridian_lab_results::picture::{Axis, COLOURS, Marks, Plot, QUIET, Scale, Unit, stacked};
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -157,10 +157,10 @@ fn words(machine: &Machine) -> String {
     );
     text += &law.words();
     text += &match machine.serves {
-        Serves::Workers(workers) => {
+        ServiceModel::Workers(workers) => {
             format!(" Simulated requests arrive at random at {workers} workers with the measured service times.")
         }
-        Serves::Shared => {
+        ServiceModel::Shared => {
             " Simulated requests arrive at random, each as fast as measured at that concurrency.".to_owned()
         }
     };

@@ -304,7 +304,7 @@ fn a_folder_of_runs_at_several_numbers_of_users_is_a_machine() {
         (from.users, from.throughput) == (8.0, 471.0) && (from.wait(0.5) - 8.0 / 471.0).abs() < 1e-5,
         "{machine:?}"
     );
-    assert_eq!((machine.rate_most, machine.serves), (640.0, Serves::Shared));
+    assert_eq!((machine.rate_most, machine.serves), (640.0, ServiceModel::Shared));
     measured(dir.path(), 32, 700, &["the lab was late"]);
     assert!(Machine::read(dir.path()).unwrap_err().contains("the run is void: the lab was late"));
     let empty = tempfile::tempdir().unwrap();

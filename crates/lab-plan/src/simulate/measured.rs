@@ -11,7 +11,7 @@ use toml::Value;
 /// The data of a results folder: how requests arrived, as changes of a pipeline's scenario, and its figures
 /// by the names of [`Scenario::figures`](super::Scenario::figures).
 #[derive(Debug, Clone, PartialEq)]
-pub struct Seen {
+pub struct MeasuredFolder {
     /// `arrival.…` for the same number of requests at their mean spacing.
     pub set: BTreeMap<String, Value>,
     /// Median, 95th percentile and mean of the wait for a whole response.
@@ -23,7 +23,7 @@ pub struct Seen {
 
 /// Reads the measured phase of the first trial of a results folder. A void run is refused: its figures prove nothing
 /// about the target.
-pub fn read(dir: &Path) -> Result<Seen> {
+pub fn read(dir: &Path) -> Result<MeasuredFolder> {
     let folder = folder::open(dir)?;
     let shown = dir.display();
     if !folder.run.void.is_empty() {
@@ -46,7 +46,7 @@ fn wait_s(record: &Record) -> f64 {
     sound.map_or(f64::INFINITY, |us| us as f64 / 1e6)
 }
 
-fn seen(mut due: Vec<i64>, mut waits: Vec<f64>) -> std::result::Result<Seen, String> {
+fn seen(mut due: Vec<i64>, mut waits: Vec<f64>) -> std::result::Result<MeasuredFolder, String> {
     let chance = chance(&due, &waits);
     due.sort_unstable();
     waits.sort_by(f64::total_cmp);
@@ -69,7 +69,7 @@ fn seen(mut due: Vec<i64>, mut waits: Vec<f64>) -> std::result::Result<Seen, Str
     if figures.is_empty() {
         return Err("fewer than half of the requests had a sound answer: there is nothing to fit to".to_owned());
     }
-    Ok(Seen { set: set.map(|(key, value)| (key.to_owned(), value)).into(), figures, chance })
+    Ok(MeasuredFolder { set: set.map(|(key, value)| (key.to_owned(), value)).into(), figures, chance })
 }
 
 /// Number of batches whose means are treated as independent.

@@ -8,7 +8,7 @@ mod show;
 mod sides;
 
 pub use show::write;
-pub use sides::{Asked, Side, Sides, Waits};
+pub use sides::{RequestKey, Side, Sides, Waits};
 
 use crate::stats::compare::{Comparison, REPEATS, Repeats, Undecided, Verdict, groups, pairs, quantile};
 use std::collections::BTreeSet;
@@ -150,7 +150,7 @@ impl Sides {
     }
 
     /// Returns the requests of both sides.
-    fn shared(&self) -> impl Iterator<Item = (&Asked, &Waits, &Waits)> {
+    fn shared(&self) -> impl Iterator<Item = (&RequestKey, &Waits, &Waits)> {
         self.a.waits.iter().filter_map(move |(asked, of_a)| Some((asked, of_a, self.b.waits.get(asked)?)))
     }
 
@@ -167,7 +167,7 @@ impl Sides {
     }
 
     /// Returns population and request, abbreviated as long as they are distinct.
-    fn words(&self, asked: &Asked) -> String {
+    fn words(&self, asked: &RequestKey) -> String {
         let all = || self.a.waits.keys().chain(self.b.waits.keys());
         let populations: BTreeSet<&str> = all().map(|asked| asked.population.as_str()).collect();
         let mut words = vec![asked.request.as_str()];

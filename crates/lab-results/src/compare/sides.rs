@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 /// Population, request and target.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub struct Asked {
+pub struct RequestKey {
     /// The population's name.
     pub population: String,
     /// The request's name.
@@ -28,7 +28,7 @@ pub struct Side {
     /// Name of the folder, or of the target.
     pub name: String,
     /// The part of the response that was waited for; only equal ones are compared.
-    pub waits: BTreeMap<Asked, Waits>,
+    pub waits: BTreeMap<RequestKey, Waits>,
     /// Whether its repeats are trials of one run, which do not show how much runs differ.
     pub one_run: bool,
 }
@@ -138,8 +138,8 @@ fn by_round(trials: Waits, rounds: usize) -> Waits {
 }
 
 /// Returns each run as one repeat.
-fn by_run<'a>(runs: impl Iterator<Item = &'a Folder>) -> BTreeMap<Asked, Waits> {
-    let mut out: BTreeMap<Asked, Waits> = BTreeMap::new();
+fn by_run<'a>(runs: impl Iterator<Item = &'a Folder>) -> BTreeMap<RequestKey, Waits> {
+    let mut out: BTreeMap<RequestKey, Waits> = BTreeMap::new();
     for (number, folder) in (0..).zip(runs) {
         for (asked, waits) in folder.side(|_| true, folder.run.targets.len() > 1) {
             out.entry(asked).or_default().insert(number, waits.into_values().flatten().collect());
@@ -180,10 +180,10 @@ impl Folder {
     }
 
     /// Returns the waits at some of the targets, with the names of the requests.
-    fn side(&self, keep: impl Fn(u16) -> bool, with_target: bool) -> BTreeMap<Asked, Waits> {
+    fn side(&self, keep: impl Fn(u16) -> bool, with_target: bool) -> BTreeMap<RequestKey, Waits> {
         let named = |names: &[String], at: u16| names.get(usize::from(at)).cloned().unwrap_or_else(|| at.to_string());
         let kept = self.waits.iter().filter(|((target, ..), _)| keep(*target));
-        let asked = |(target, population, request): &(u16, u16, u16)| Asked {
+        let asked = |(target, population, request): &(u16, u16, u16)| RequestKey {
             population: named(&self.run.populations, *population),
             request: named(&self.run.requests, *request),
             target: if with_target { named(&self.run.targets, *target) } else { String::new() },

@@ -4,8 +4,8 @@ use crate::random::SeededRng;
 use crate::record::Record;
 use std::path::{Path, PathBuf};
 
-fn items() -> Asked {
-    Asked { population: "users".to_owned(), request: "items".to_owned(), target: String::new() }
+fn items() -> RequestKey {
+    RequestKey { population: "users".to_owned(), request: "items".to_owned(), target: String::new() }
 }
 
 /// A side of some trials of one run, each of `n` requests.
@@ -28,7 +28,7 @@ fn every_fifth_unsound(side: &mut Side) {
 #[test]
 fn requests_are_compared_by_name_and_what_has_no_partner_is_said() {
     let (a, mut b) = (side(500, 10.0, 1), side(500, 20.0, 2));
-    b.waits.insert(Asked { request: "tiles".to_owned(), ..items() }, Waits::from([(0, vec![1.0; 50])]));
+    b.waits.insert(RequestKey { request: "tiles".to_owned(), ..items() }, Waits::from([(0, vec![1.0; 50])]));
     let report = compared(&a, &b);
     assert!(report.slower() && !compared(&b, &a).slower());
     assert_eq!(report.warnings, ["only B has \"tiles\""]);
@@ -67,7 +67,7 @@ fn without_repeats_or_with_nothing_shared_nothing_is_decided() {
     assert!(!report.slower() && report.sentence().starts_with("Not decided: without repeats"), "{}", report.sentence());
     assert!(report.rows.iter().all(|row| row.words() == "not decided: no repeats"), "{}", report.table());
     let mut other = side(500, 10.0, 2);
-    other.waits = other.waits.into_values().map(|waits| (Asked::default(), waits)).collect();
+    other.waits = other.waits.into_values().map(|waits| (RequestKey::default(), waits)).collect();
     let report = compared(&side(500, 10.0, 1), &other);
     assert!(report.not_decided().unwrap().contains("no request in common"), "{}", report.sentence());
 }
@@ -227,7 +227,7 @@ impl Variation {
 
 /// Returns two sides of one server, with two requests each, in one of three designs; `factor` makes B slower.
 fn same_server(design: &str, factor: f64, nature: &mut Variation) -> Sides {
-    let requests = ["items", "tiles"].map(|name| Asked { request: name.to_owned(), ..items() });
+    let requests = ["items", "tiles"].map(|name| RequestKey { request: name.to_owned(), ..items() });
     let mut sides = Sides { paired: design == "turns", ..Sides::default() };
     let one_run = design != "runs";
     (sides.a.one_run, sides.b.one_run) = (one_run, one_run);

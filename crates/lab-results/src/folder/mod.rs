@@ -55,7 +55,7 @@ pub struct Run {
     pub void: Vec<String>,
     /// The lab's measurements of itself.
     #[serde(default)]
-    pub lab: Watched,
+    pub lab: RunMetrics,
 }
 
 /// One trial of a run.
@@ -72,7 +72,7 @@ pub struct Trial {
 
 /// The lab's measurements of itself and of the machine during the run.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct Watched {
+pub struct RunMetrics {
     /// Number of arrivals due.
     pub arrivals: u64,
     /// Share of arrivals submitted more than a millisecond late.

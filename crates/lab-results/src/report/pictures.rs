@@ -1,6 +1,6 @@
 //! The pictures of a report.
 
-use super::digest::{CLASSES_PER_DECADE, Digest, Heat, Series, Thinned, TimeLine};
+use super::digest::{CLASSES_PER_DECADE, Digest, Heat, Series, Subsample, TimeLine};
 use crate::folder::{Run, Sample};
 use crate::picture::{Axis, BAD, COLOURS, GOOD, Marks, Plot, QUIET, Scale, Unit, label};
 use crate::record::{Outcome, Phase};
@@ -108,7 +108,7 @@ fn requests(names: &Names, line: &TimeLine) -> Picture {
 }
 
 /// Returns points as one of `clouds` clouds of a picture, and its name with the share of the points drawn.
-fn cloud(name: String, points: &Thinned<(f64, f64)>, clouds: usize) -> (String, Marks) {
+fn cloud(name: String, points: &Subsample<(f64, f64)>, clouds: usize) -> (String, Marks) {
     let step = points.kept.len().div_ceil((DRAWN_MAX / clouds.max(1)).max(1)).max(1);
     let marks = Marks::Points(points.kept.iter().step_by(step).copied().collect());
     match points.step() * step as u64 {
@@ -117,7 +117,7 @@ fn cloud(name: String, points: &Thinned<(f64, f64)>, clouds: usize) -> (String, 
     }
 }
 
-fn share_shown<T>(thinned: &Thinned<T>) -> String {
+fn share_shown<T>(thinned: &Subsample<T>) -> String {
     if thinned.step() > 1 { format!(" (1 of {} shown)", thinned.step()) } else { String::new() }
 }
 

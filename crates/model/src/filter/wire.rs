@@ -4,7 +4,8 @@
 //! beside it: CQL2 for filters, and boxes, times and circles, which CQL2 cannot express, under separate names.
 //!
 //! ```text
-//! {"cql2": EXPR} | {"cql2-text": "EXPR"} | {"bbox": [west, south, east, north]} | {"time": [start, end]} | {"near": [lon, lat, metres]}
+//! {"cql2": EXPR} | {"cql2-text": "EXPR"} | {"bbox": [west, south, east, north]} | {"time": [start, end]} | {"near":
+//! [lon, lat, metres]}
 //! | {"located": true} | {"and": [..]} | {"or": [..]} | {"not": ..}       times in microseconds since 1970
 //! ```
 

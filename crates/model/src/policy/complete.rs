@@ -19,12 +19,12 @@ pub struct Complete {
     pub time: i64,
     /// Collections with unflushed writes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub behind: Vec<Behind>,
+    pub behind: Vec<UnflushedCollection>,
 }
 
 /// A collection with unflushed writes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Behind {
+pub struct UnflushedCollection {
     /// Its tenant.
     pub tenant: String,
     /// Its name.
@@ -35,7 +35,7 @@ pub struct Behind {
 
 impl Complete {
     /// The owner's statement at `time`; `behind` holds every collection with unflushed writes.
-    pub fn at(time: i64, mut behind: Vec<Behind>) -> Complete {
+    pub fn at(time: i64, mut behind: Vec<UnflushedCollection>) -> Complete {
         if behind.len() <= NAMED_MAX {
             return Complete { time, behind };
         }
@@ -56,8 +56,8 @@ impl Complete {
 mod tests {
     use super::*;
 
-    fn behind(n: i64, time: i64) -> Behind {
-        Behind { tenant: "t".to_owned(), collection: format!("c{n}"), time }
+    fn behind(n: i64, time: i64) -> UnflushedCollection {
+        UnflushedCollection { tenant: "t".to_owned(), collection: format!("c{n}"), time }
     }
 
     #[test]
@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn a_statement_is_bounded_and_never_says_too_much() {
-        let many: Vec<Behind> = (0..1000).map(|n| behind(n, 10 + (n * 7) % 1000)).collect();
+        let many: Vec<UnflushedCollection> = (0..1000).map(|n| behind(n, 10 + (n * 7) % 1000)).collect();
         let said = Complete::at(5000, many.clone());
         assert_eq!(said.behind.len(), NAMED_MAX);
         for one in &many {

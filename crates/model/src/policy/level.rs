@@ -35,12 +35,12 @@ pub fn fits(bucket: u32, own: u32) -> Result<(), Unfit> {
 /// seen processes have had a higher one for some time. A process not seen all that time finds the new level at its
 /// next check, and stops.
 #[derive(Debug, Clone, Default)]
-pub struct Raising {
+pub struct LevelRaiser {
     /// The next level, and the time since which all processes have had it.
     since: Option<(u32, Duration)>,
 }
 
-impl Raising {
+impl LevelRaiser {
     /// The level to write now, if it should rise. `own` is the level of this program, `others` those of all other
     /// live processes. `now` is this process's monotonic clock.
     pub fn look(
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn a_level_rises_by_one_once_all_have_it_for_a_while() {
-        let mut raising = Raising::default();
+        let mut raising = LevelRaiser::default();
         let mut at = |seconds: u64, bucket: u32, others: &[u32]| {
             raising.look(bucket, 3, others.iter().copied(), Duration::from_secs(seconds), GRACE)
         };

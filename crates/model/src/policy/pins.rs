@@ -21,7 +21,7 @@ pub struct InUse {
 
 /// The use of a partition by all readers together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Used {
+pub struct PartitionUse {
     /// Version of the oldest manifest in use; `None` if no reader is alive.
     pub manifest: Option<u64>,
     /// Min sequence number of a snapshot in use.
@@ -83,14 +83,14 @@ impl Board {
     }
 
     /// The uses of all readers, by folder. Drops readers whose tokens have expired.
-    pub fn in_use(&mut self, now: i64) -> HashMap<String, Used> {
+    pub fn in_use(&mut self, now: i64) -> HashMap<String, PartitionUse> {
         let (counts, stays) = (self.counts_us, self.counts_us.saturating_add(self.tokens_us));
         self.readers.retain(|_, reader| now - reader.since <= stays);
-        let mut all: HashMap<String, Used> = HashMap::new();
+        let mut all: HashMap<String, PartitionUse> = HashMap::new();
         for reader in self.readers.values() {
             let is_there = now - reader.since <= counts;
             for InUse { folder, manifest, seq } in &reader.in_use {
-                let used = all.entry(folder.clone()).or_insert(Used { manifest: None, seq: *seq });
+                let used = all.entry(folder.clone()).or_insert(PartitionUse { manifest: None, seq: *seq });
                 used.seq = used.seq.min(*seq);
                 if is_there {
                     used.manifest = Some(used.manifest.map_or(*manifest, |oldest| oldest.min(*manifest)));
@@ -135,8 +135,8 @@ mod tests {
         board.take_unread("one", 5, 50);
         assert_eq!(board.in_use(125)["f"].manifest, Some(7));
         board.renew("one", 125);
-        assert_eq!(board.in_use(200)["f"], Used { manifest: Some(7), seq: 70 });
-        assert_eq!(board.in_use(201)["f"], Used { manifest: None, seq: 70 });
+        assert_eq!(board.in_use(200)["f"], PartitionUse { manifest: Some(7), seq: 70 });
+        assert_eq!(board.in_use(201)["f"], PartitionUse { manifest: None, seq: 70 });
         board.renew("two", 201);
         assert!(!board.has("two", 0));
     }

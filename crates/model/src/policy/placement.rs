@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// A live candidate.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Placed {
+pub struct LiveCandidate {
     /// Its name. A process restarted under its name gets its former groups.
     pub node: String,
     /// Number unique to this start of the process.
@@ -20,7 +20,7 @@ pub struct Placed {
 
 /// The candidates of each group in order of preference: by rendezvous hashing, and none is first in more groups than
 /// its equal part.
-pub fn places(groups: Groups, candidates: &[Placed]) -> Vec<Vec<u64>> {
+pub fn places(groups: Groups, candidates: &[LiveCandidate]) -> Vec<Vec<u64>> {
     let count = candidates.len().max(1);
     let most = usize::from(groups.count()).div_ceil(count);
     let mut first_in: BTreeMap<u64, usize> = BTreeMap::new();
@@ -135,8 +135,8 @@ mod tests {
 
     const TTL: Duration = Duration::from_secs(3);
 
-    fn candidates(names: &[u64]) -> Vec<Placed> {
-        names.iter().map(|n| Placed { node: format!("owner-{n}"), process: *n }).collect()
+    fn candidates(names: &[u64]) -> Vec<LiveCandidate> {
+        names.iter().map(|n| LiveCandidate { node: format!("owner-{n}"), process: *n }).collect()
     }
 
     fn firsts(places: &[Vec<u64>]) -> BTreeMap<u64, usize> {

@@ -31,7 +31,7 @@ impl Class {
 
 /// When a job is no longer worth doing. Times count from an origin that the caller chooses, the same for all jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Patience {
+pub enum JobTimeout {
     /// Never: it is done however late.
     Endless,
     /// Once it has waited this long since its own creation. Each stage of a request restarts the clock, so a request
@@ -51,9 +51,9 @@ pub enum Dequeued<T> {
 }
 
 #[derive(Debug, Clone)]
-struct Waiting<T> {
+struct QueuedJob<T> {
     created: Duration,
-    patience: Patience,
+    patience: JobTimeout,
     job: T,
 }
 
@@ -61,7 +61,7 @@ struct Waiting<T> {
 /// never disturbed.
 #[derive(Debug, Clone)]
 pub struct Queues<T> {
-    classes: [VecDeque<Waiting<T>>; 3],
+    classes: [VecDeque<QueuedJob<T>>; 3],
     capacity: usize,
 }
 
@@ -72,12 +72,12 @@ impl<T> Queues<T> {
     }
 
     /// Appends a job to its class; returns it if that class is full.
-    pub fn push(&mut self, class: Class, created: Duration, patience: Patience, job: T) -> Result<(), T> {
+    pub fn push(&mut self, class: Class, created: Duration, patience: JobTimeout, job: T) -> Result<(), T> {
         let queue = &mut self.classes[class as usize];
         if queue.len() >= self.capacity {
             return Err(job);
         }
-        queue.push_back(Waiting { created, patience, job });
+        queue.push_back(QueuedJob { created, patience, job });
         Ok(())
     }
 
@@ -85,9 +85,9 @@ impl<T> Queues<T> {
     pub fn take(&mut self, now: Duration) -> Option<Dequeued<T>> {
         let waiting = self.classes.iter_mut().find_map(VecDeque::pop_front)?;
         let over = match waiting.patience {
-            Patience::Endless => false,
-            Patience::SinceCreation(limit) => now.saturating_sub(waiting.created) > limit,
-            Patience::Deadline(at) => now >= at,
+            JobTimeout::Endless => false,
+            JobTimeout::SinceCreation(limit) => now.saturating_sub(waiting.created) > limit,
+            JobTimeout::Deadline(at) => now >= at,
         };
         Some(if over { Dequeued::Expired(waiting.job) } else { Dequeued::Due(waiting.job) })
     }
@@ -123,7 +123,7 @@ mod tests {
     struct Job {
         class: Class,
         created: u64,
-        patience: Patience,
+        patience: JobTimeout,
     }
 
     fn ms(n: u64) -> Duration {
@@ -132,9 +132,9 @@ mod tests {
 
     fn job() -> impl Strategy<Value = Job> {
         let patience = prop_oneof![
-            Just(Patience::Endless),
-            (0..50u64).prop_map(|n| Patience::SinceCreation(ms(n))),
-            (0..100u64).prop_map(|n| Patience::Deadline(ms(n))),
+            Just(JobTimeout::Endless),
+            (0..50u64).prop_map(|n| JobTimeout::SinceCreation(ms(n))),
+            (0..100u64).prop_map(|n| JobTimeout::Deadline(ms(n))),
         ];
         (prop::sample::select(Class::ALL.to_vec()), 0..100u64, patience).prop_map(|(class, created, patience)| Job {
             class,
@@ -163,9 +163,9 @@ mod tests {
             for (clock, (n, job)) in list.into_iter().enumerate() {
                 let now = clock as u64 * 3;
                 let dead = match job.patience {
-                    Patience::Endless => false,
-                    Patience::SinceCreation(limit) => now as i64 - job.created as i64 > limit.as_millis() as i64,
-                    Patience::Deadline(at) => ms(now) >= at,
+                    JobTimeout::Endless => false,
+                    JobTimeout::SinceCreation(limit) => now as i64 - job.created as i64 > limit.as_millis() as i64,
+                    JobTimeout::Deadline(at) => ms(now) >= at,
                 };
                 let expected = if dead { Dequeued::Expired(n) } else { Dequeued::Due(n) };
                 prop_assert_eq!(queues.take(ms(now)), Some(expected));

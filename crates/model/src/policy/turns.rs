@@ -4,7 +4,7 @@
 //! However many jobs a tenant has, another of the same weight waits for one of them at a time. Class and patience
 //! order only the jobs within a tenant, as in [`Queues`].
 
-use super::queue::{Class, Dequeued, Patience, Queues};
+use super::queue::{Class, Dequeued, JobTimeout, Queues};
 use super::share::Share;
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
@@ -41,7 +41,7 @@ impl<K: Ord, T> TenantQueues<K, T> {
         (tenant, weight): (K, u32),
         class: Class,
         created: Duration,
-        patience: Patience,
+        patience: JobTimeout,
         job: T,
     ) -> Result<(), T> {
         let (capacity, virtual_time) = (self.capacity, self.virtual_time);
@@ -107,7 +107,7 @@ mod tests {
     type Jobs = TenantQueues<&'static str, u32>;
 
     fn push(jobs: &mut Jobs, tenant: (&'static str, u32), class: Class, job: u32) {
-        jobs.push(tenant, class, Duration::ZERO, Patience::Endless, job).unwrap();
+        jobs.push(tenant, class, Duration::ZERO, JobTimeout::Endless, job).unwrap();
     }
 
     fn take(jobs: &mut Jobs) -> u32 {
@@ -146,7 +146,7 @@ mod tests {
     fn room_is_that_of_each_tenant_and_the_table_holds_no_more_than_wait_or_owe() {
         let mut jobs = Jobs::new(1);
         push(&mut jobs, ("a", 1), Class::Quick, 1);
-        assert_eq!(jobs.push(("a", 1), Class::Quick, Duration::ZERO, Patience::Endless, 2), Err(2));
+        assert_eq!(jobs.push(("a", 1), Class::Quick, Duration::ZERO, JobTimeout::Endless, 2), Err(2));
         push(&mut jobs, ("b", 1), Class::Quick, 3);
         assert_eq!(
             (jobs.oldest_of("a", Class::Quick), jobs.oldest_of("c", Class::Quick)),

@@ -3,8 +3,8 @@
 
 use crate::bucket::{Call, CatalogObject, Manifest, Response};
 use meridian_model::policy::owner::{
-    Commit, CommitStep, Committed, Create, CreateStep, Created, GetOutcome, Known, Lookup, LookupStep, PutOutcome,
-    Rules,
+    Commit, CommitStep, Committed, Create, CreateStep, Created, GetOutcome, KnownObject, Lookup, LookupStep,
+    PutOutcome, Rules,
 };
 use std::sync::Arc;
 
@@ -105,8 +105,8 @@ impl Looking {
 }
 
 /// The state of the chain once an object was found to be the newest.
-pub fn known_of(object: &CatalogObject, process: u32) -> Known {
-    Known {
+pub fn known_of(object: &CatalogObject, process: u32) -> KnownObject {
+    KnownObject {
         number: object.head.number,
         kind: object.head.kind,
         version: object.manifest.version,
@@ -129,7 +129,7 @@ pub struct Committing {
 }
 
 impl Committing {
-    pub fn new(rules: Rules, process: u32, follows: u64, manifest: Manifest, known: Option<Known>) -> Committing {
+    pub fn new(rules: Rules, process: u32, follows: u64, manifest: Manifest, known: Option<KnownObject>) -> Committing {
         let commit = Commit::new(rules, follows, manifest.version, false, known);
         Committing { rules, process, commit, manifest, look: None, making: None, number: 0 }
     }
@@ -187,7 +187,7 @@ impl Committing {
     }
 
     /// The manifest, its number, and the state of the chain after it.
-    pub fn end(self) -> (Manifest, u64, Option<Known>) {
+    pub fn end(self) -> (Manifest, u64, Option<KnownObject>) {
         (self.manifest, self.number, self.commit.into_known())
     }
 }

@@ -5,7 +5,7 @@ use crate::bucket::{Call, Content, Event, LogObject, Manifest, Response};
 use crate::making::{Committing, Looking, Making, Next};
 use crate::taking::{Opened, TakeoverOutcome, Taking};
 use meridian_model::policy::owner::{
-    Appended, Breakage, Committed, Created, Held, Known, Rules, Writer, first_of_next_epoch,
+    Appended, Breakage, Committed, Created, KnownObject, LogGroup, Rules, Writer, first_of_next_epoch,
 };
 use std::sync::Arc;
 
@@ -65,7 +65,7 @@ pub struct Process {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Owner {
     manifest: Manifest,
-    known: Option<Known>,
+    known: Option<KnownObject>,
     writer: Writer,
     position: u64,
     /// Events not in any file of its manifest.
@@ -280,7 +280,7 @@ impl Process {
         let Task::Append { group, rest, .. } = std::mem::replace(&mut self.task, Task::Nothing) else { return };
         let (Some(owner), Content::Group(events)) = (&mut self.owner, &group.content) else { return };
         let (Some(first), Some(last)) = (events.first(), events.last()) else { return };
-        let held = Held { place: group.place, last_position: last.position, time: 0, bytes: 1 };
+        let held = LogGroup { place: group.place, last_position: last.position, time: 0, bytes: 1 };
         match owner.writer.appended(created, held, group.sum()) {
             Appended::Stored => {
                 owner.memory.extend(events);

@@ -3,8 +3,8 @@
 use crate::bucket::{Call, CatalogObject, Content, Event, LogObject, Manifest, Response};
 use crate::making::{Committing, Looking, Making, Next, known_of};
 use meridian_model::policy::owner::{
-    Committed, Held, Known, Link, LogPlace, Reading, Replay, ReplayStep, Rules, Takeover, TakeoverStep, Writer,
-    first_of_next_epoch, is_leftover,
+    Committed, KnownObject, Link, LogGroup, LogPlace, ReadOutcome, Replay, ReplayStep, Rules, Takeover, TakeoverStep,
+    Writer, first_of_next_epoch, is_leftover,
 };
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -26,12 +26,12 @@ pub struct Taking {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Opened {
     pub manifest: Manifest,
-    pub known: Option<Known>,
+    pub known: Option<KnownObject>,
     /// Events of files and log.
     pub content: Vec<Event>,
     /// Events of the log alone.
     pub replayed: Vec<Event>,
-    held: VecDeque<Held>,
+    held: VecDeque<LogGroup>,
     whole: bool,
     /// Number of its committed first manifest.
     pub claimed: Option<u64>,
@@ -214,19 +214,19 @@ impl Taking {
         self.stage = Stage::Files;
     }
 
-    fn read(&mut self, reading: Reading, object: Option<&LogObject>) {
+    fn read(&mut self, reading: ReadOutcome, object: Option<&LogObject>) {
         match reading {
-            Reading::Next => {}
-            Reading::Unlinked => self.opened.whole = false,
-            Reading::Damaged | Reading::Missing(_) => {
+            ReadOutcome::Next => {}
+            ReadOutcome::Unlinked => self.opened.whole = false,
+            ReadOutcome::Damaged | ReadOutcome::Missing(_) => {
                 self.opened.whole = false;
                 return;
             }
-            Reading::Nothing => return,
+            ReadOutcome::Nothing => return,
         }
         if let Some(LogObject { place, content: Content::Group(events), .. }) = object {
             let last_position = events.last().map_or(0, |event| event.position);
-            self.opened.held.push_back(Held { place: *place, last_position, time: 0, bytes: 1 });
+            self.opened.held.push_back(LogGroup { place: *place, last_position, time: 0, bytes: 1 });
             let fresh = events.iter().filter(|event| event.position > self.opened.manifest.flushed);
             self.opened.replayed.extend(fresh.copied());
             let Opened { content, manifest, .. } = &mut self.opened;

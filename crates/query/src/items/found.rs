@@ -22,7 +22,7 @@ enum Source {
 }
 
 /// The events of a query, found on demand.
-pub(crate) struct Found {
+pub(crate) struct EventFinder {
     scan: Scan,
     source: Source,
     order: Order,
@@ -30,9 +30,9 @@ pub(crate) struct Found {
     matched: Option<u64>,
 }
 
-impl Found {
+impl EventFinder {
     /// Plans a query (and, if ordered by fields, sorts its events).
-    pub(crate) fn new(snapshot: &Snapshot, items: &Items, control: &Control) -> Result<Found, QueryError> {
+    pub(crate) fn new(snapshot: &Snapshot, items: &Items, control: &Control) -> Result<EventFinder, QueryError> {
         let started = control.elapsed_us();
         control.check()?;
         if items.limit == Some(0) {
@@ -123,7 +123,7 @@ impl Found {
             }
         };
         scan.stats.plan_us = (scan.control.elapsed_us() - started).max(0) as u64;
-        Ok(Found { scan, source, order: items.order.clone(), projection: items.projection.clone(), matched })
+        Ok(EventFinder { scan, source, order: items.order.clone(), projection: items.projection.clone(), matched })
     }
 
     pub(crate) fn stats(&self) -> Stats {
@@ -148,7 +148,7 @@ impl Found {
         matches!(self.source, Source::Listed(_))
     }
 
-    /// Begins a step of work; returns its start, for [`Found::worked_since`].
+    /// Begins a step of work; returns its start, for [`EventFinder::worked_since`].
     pub(crate) fn wake(&mut self) -> i64 {
         self.scan.snapshot.wake();
         self.scan.control.elapsed_us()

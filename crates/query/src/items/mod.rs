@@ -12,7 +12,7 @@
 mod found;
 mod page;
 
-pub(crate) use found::Found;
+pub(crate) use found::EventFinder;
 pub(crate) use page::Page;
 
 use crate::control::{Control, Stats};
@@ -141,7 +141,7 @@ impl Ahead {
 
 /// The events of a page, found on demand: an iterator that blocks.
 pub struct Rows {
-    found: Found,
+    found: EventFinder,
     page: Page,
     ahead: Ahead,
     /// Max number of events of the next batch.
@@ -158,7 +158,7 @@ pub struct Rows {
 /// Only plans the query (and sorts, if ordered by fields); blocks are read as the rows are iterated. After an error
 /// the iterator ends.
 pub fn items(snapshot: &Snapshot, items: &Items, control: &Control) -> Result<Rows, QueryError> {
-    let found = Found::new(snapshot, items, control)?;
+    let found = EventFinder::new(snapshot, items, control)?;
     let (page, ahead) = (Page::of(items), Ahead::default());
     Ok(Rows { found, page, ahead, at_once: BATCH_ROWS, few: FEW_ROWS, over: false, done: false })
 }

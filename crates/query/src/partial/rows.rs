@@ -4,7 +4,7 @@ use super::envelope::{Envelope, Kind, Opened};
 use crate::control::{Control, Stats};
 use crate::cursor::{Cursor, SortValue};
 use crate::error::QueryError;
-use crate::items::{Ahead, BATCH_BYTES, FEW_ROWS, Found, Items, Order, Page};
+use crate::items::{Ahead, BATCH_BYTES, EventFinder, FEW_ROWS, Items, Order, Page};
 use crate::natural::ENOUGH;
 use crate::sort::{SortKey, SortTarget};
 use crate::wire::WireError;
@@ -50,7 +50,7 @@ pub struct RowsSummary {
 ///
 /// It returns one event more than the query's limit, if any: the merge needs it to know whether a next page begins.
 pub struct PartRows {
-    found: Found,
+    found: EventFinder,
     /// Events that may still be found.
     left: usize,
     ahead: Ahead,
@@ -64,7 +64,7 @@ pub struct PartRows {
 impl PartRows {
     /// Plans a query, like [`crate::items()`].
     pub fn of(snapshot: &Snapshot, question: &Items, control: &Control) -> Result<PartRows, QueryError> {
-        let found = Found::new(snapshot, question, control)?;
+        let found = EventFinder::new(snapshot, question, control)?;
         let left = Page::of(question).room_and_next();
         let ahead = Ahead::default();
         Ok(PartRows { found, left, ahead, is_first: true, at_once: BATCH_ROWS, few: FEW_ROWS })

@@ -16,7 +16,7 @@ use crate::matched::{Matched, Pick};
 use crate::memory::Share;
 use crate::scan::Scan;
 use column::KeyColumn;
-use kept::Kept;
+use kept::SortEntry;
 use meridian_index::NodeRef;
 use meridian_model::filter::region::{float_above, float_below};
 use meridian_model::filter::{Region, Relation};
@@ -91,7 +91,7 @@ pub(crate) struct Sorter {
     after: Option<(Vec<SortValue>, Seq)>,
     most: usize,
     /// The kept events, with the worst on top.
-    kept: BinaryHeap<Kept>,
+    kept: BinaryHeap<SortEntry>,
     /// Estimated bytes of the kept events.
     bytes: usize,
     share: Share,
@@ -291,7 +291,7 @@ impl Sorter {
                 self.bytes -= self.kept.pop().map_or(0, |kept| kept.bytes());
             }
             let values = columns.iter().map(|c| c.value(i)).collect();
-            let kept = Kept { values, pick: Pick { part, row, seq: Seq(seqs[i]) }, descending };
+            let kept = SortEntry { values, pick: Pick { part, row, seq: Seq(seqs[i]) }, descending };
             self.bytes += kept.bytes();
             self.share.reach(self.bytes)?;
             self.kept.push(kept);

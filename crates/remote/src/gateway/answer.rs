@@ -4,7 +4,7 @@ use super::engine::Patience;
 use super::failed::link_fault;
 use super::link::Link;
 use crate::wire::answer::Meta;
-use crate::wire::decode::{Decoder, Whole};
+use crate::wire::decode::{BatchAssembler, Decoder};
 use crate::wire::fault::Fault;
 use arrow_array::RecordBatch;
 use arrow_flight::FlightData;
@@ -63,7 +63,7 @@ impl MessageStream {
     pub(super) fn whole(self, first: Message, link: &Link, patience: &Patience) -> Result<Option<RecordBatch>, Fault> {
         let mut answer = self;
         link.wait(patience, async move {
-            let (mut whole, mut next) = (Whole::default(), Some(first));
+            let (mut whole, mut next) = (BatchAssembler::default(), Some(first));
             while let Some(message) = next {
                 if let Some(columns) = message.columns {
                     whole.add(columns)?;

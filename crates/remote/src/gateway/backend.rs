@@ -3,19 +3,19 @@
 use super::append::Producer;
 use super::engine::{Engine, Patience};
 use super::link::Link;
-use super::mirror::Known;
+use super::mirror::MirrorCache;
 use super::remote::{Remote, Shared};
 use super::scans::Scans;
 use super::subscription::{self, Subscription};
 use super::uses::SnapshotUses;
 use super::{OwnerAt, RemoteOptions};
 use crate::wire::answer::{Hello, Reply};
-use crate::wire::call::Do;
+use crate::wire::call::ActionCall;
 use crate::wire::described::Description;
 use crate::wire::fault::{Fault, WireDamaged};
 use meridian_backend::cluster::ScanReads;
 use meridian_backend::{
-    AuditLog, Backend, Backup, BackupOf, Collection, Damaged, Figure, Flusher, Operation, RecordSource, Records,
+    AuditLog, Backend, Backup, BackupOf, Collection, Damaged, Flusher, Metric, Operation, RecordSource, Records,
     Settings, StoreError,
 };
 use meridian_model::{Background, Positions, Schema, Subscriber};
@@ -47,7 +47,7 @@ pub struct RemoteBackend {
     telling: Option<JoinHandle<()>>,
     ephemeral: OnceLock<bool>,
     /// The most recently requested collections.
-    known: Known,
+    known: MirrorCache,
     records: Arc<dyn RecordSource>,
 }
 
@@ -100,7 +100,7 @@ impl RemoteBackend {
             following: Mutex::default(),
             telling,
             ephemeral: OnceLock::new(),
-            known: Known::default(),
+            known: MirrorCache::default(),
             records,
         })
     }
@@ -110,7 +110,7 @@ impl RemoteBackend {
     /// # Errors
     /// [`StoreError::Busy`] with the reason if not.
     pub fn reach(&self) -> Result<(), StoreError> {
-        let Hello { ephemeral } = self.value(Do::Hello).map_err(Fault::into_store)?;
+        let Hello { ephemeral } = self.value(ActionCall::Hello).map_err(Fault::into_store)?;
         self.ephemeral.get_or_init(|| ephemeral);
         Ok(())
     }
@@ -142,14 +142,14 @@ impl RemoteBackend {
         settings: Settings,
     ) -> Result<Description, Fault> {
         let (tenant, name, schema) = (tenant.to_owned(), name.to_owned(), Box::new(schema));
-        self.shared.link.once(Do::Create { tenant, name, schema, settings }, &self.shared.link.patience())
+        self.shared.link.once(ActionCall::Create { tenant, name, schema, settings }, &self.shared.link.patience())
     }
 
-    fn value<T: DeserializeOwned>(&self, ask: Do) -> Result<T, Fault> {
+    fn value<T: DeserializeOwned>(&self, ask: ActionCall) -> Result<T, Fault> {
         self.shared.link.value(ask, &self.shared.link.patience())
     }
 
-    fn values<T: DeserializeOwned>(&self, ask: Do) -> Result<Vec<T>, Fault> {
+    fn values<T: DeserializeOwned>(&self, ask: ActionCall) -> Result<Vec<T>, Fault> {
         let bodies = self.shared.link.repeatable(ask, &self.shared.link.patience())?;
         bodies.iter().map(|body| Reply::read(body)).collect()
     }
@@ -162,11 +162,11 @@ impl RemoteBackend {
 
 impl Flusher for RemoteBackend {
     fn all(&self) -> Result<Vec<(String, String)>, StoreError> {
-        self.values(Do::All).map_err(Fault::into_store)
+        self.values(ActionCall::All).map_err(Fault::into_store)
     }
 
     fn flush(&self, tenant: &str, name: &str) -> Result<Option<Positions>, StoreError> {
-        let ask = Do::Flush { tenant: tenant.to_owned(), name: name.to_owned() };
+        let ask = ActionCall::Flush { tenant: tenant.to_owned(), name: name.to_owned() };
         self.shared.link.value(ask, &Patience::within(FLUSH_MAX)).map_err(Fault::into_store)
     }
 }
@@ -187,7 +187,7 @@ impl Backend for RemoteBackend {
                 found => found,
             },
             _ => {
-                let ask = Do::Describe { tenant: tenant.to_owned(), name: name.to_owned(), partition: None };
+                let ask = ActionCall::Describe { tenant: tenant.to_owned(), name: name.to_owned(), partition: None };
                 self.value::<Option<Description>>(ask)
             }
         };
@@ -198,17 +198,18 @@ impl Backend for RemoteBackend {
 
     fn list(&self, tenant: &str) -> Result<Vec<Arc<dyn Collection>>, StoreError> {
         let asked = Instant::now();
-        let found = self.values::<Description>(Do::List { tenant: tenant.to_owned() }).map_err(Fault::into_store)?;
+        let found =
+            self.values::<Description>(ActionCall::List { tenant: tenant.to_owned() }).map_err(Fault::into_store)?;
         Ok(found.into_iter().map(|found| self.remote(found, asked) as Arc<dyn Collection>).collect())
     }
 
     fn damaged(&self, tenant: &str) -> Result<Vec<Damaged>, StoreError> {
-        let found = self.values::<WireDamaged>(Do::Damaged { tenant: tenant.to_owned() });
+        let found = self.values::<WireDamaged>(ActionCall::Damaged { tenant: tenant.to_owned() });
         Ok(found.map_err(Fault::into_store)?.into_iter().map(Damaged::from).collect())
     }
 
     fn why_damaged(&self, tenant: &str, name: &str) -> Result<Option<Damaged>, StoreError> {
-        let ask = Do::WhyDamaged { tenant: tenant.to_owned(), name: name.to_owned() };
+        let ask = ActionCall::WhyDamaged { tenant: tenant.to_owned(), name: name.to_owned() };
         Ok(self.value::<Option<WireDamaged>>(ask).map_err(Fault::into_store)?.map(Damaged::from))
     }
 
@@ -227,7 +228,7 @@ impl Backend for RemoteBackend {
     }
 
     fn remove(&self, tenant: &str, name: &str) -> Result<bool, StoreError> {
-        let ask = Do::Remove { tenant: tenant.to_owned(), name: name.to_owned() };
+        let ask = ActionCall::Remove { tenant: tenant.to_owned(), name: name.to_owned() };
         let removed = self.shared.link.once(ask, &self.shared.link.patience()).map_err(Fault::into_store);
         // After the call, so that no concurrent request caches it again; regardless of the result.
         self.known.note(tenant, name, None);
@@ -260,7 +261,7 @@ impl Operation for RemoteBackend {
         self.subscription.set_weights(weights.clone());
         let link = self.shared.link.clone();
         self.shared.link.spawn(async move {
-            if let Err(fault) = link.act(Do::Guarantee { weights }).await {
+            if let Err(fault) = link.act(ActionCall::Guarantee { weights }).await {
                 tracing::debug!(?fault, "the owner was not told the tenants' weights");
             }
         });
@@ -270,7 +271,7 @@ impl Operation for RemoteBackend {
         // Maintenance runs at the owner, which charges its own tenants.
     }
 
-    fn figures(&self) -> Vec<Figure> {
+    fn figures(&self) -> Vec<Metric> {
         self.shared.scans.as_ref().map(|scans| scans.figures()).unwrap_or_default()
     }
 
@@ -290,10 +291,10 @@ impl Operation for RemoteBackend {
     }
 
     fn met_full_disk(&self) -> bool {
-        self.value(Do::MetFullDisk).unwrap_or(false)
+        self.value(ActionCall::MetFullDisk).unwrap_or(false)
     }
 
     fn full_disk(&self) -> Option<PathBuf> {
-        self.value::<Option<String>>(Do::FullDisk).ok().flatten().map(PathBuf::from)
+        self.value::<Option<String>>(ActionCall::FullDisk).ok().flatten().map(PathBuf::from)
     }
 }

@@ -3,10 +3,10 @@
 use super::answer::{Message, MessageStream};
 use super::engine::Patience;
 use super::failed::{Failed, is_refused};
-use super::link::{Asked, Link};
+use super::link::{CallConnection, Link};
 use super::retry::Retry;
 use crate::wire::answer::{Reply, WireWritten};
-use crate::wire::call::{Call, Do, Get};
+use crate::wire::call::{ActionCall, Call, Get};
 use crate::wire::fault::Fault;
 use arrow_flight::{Action, FlightData, PutResult, Ticket};
 use bytes::Bytes;
@@ -41,12 +41,12 @@ impl Link {
 
     /// Returns a connection to an owner that has identified itself, and its instance number. Calls that must run at
     /// most once go only there: a standby closes its connections, and then the outcome of a call in flight is unknown.
-    pub(super) async fn named(&self) -> Result<(Asked, u64), Fault> {
+    pub(super) async fn named(&self) -> Result<(CallConnection, u64), Fault> {
         let asked = self.connect()?;
         if let Some(instance) = asked.instance {
             return Ok((asked, instance));
         }
-        self.action_now(Call::of(Do::Hello, self.options.timeout).to_json()?).await?;
+        self.action_now(Call::of(ActionCall::Hello, self.options.timeout).to_json()?).await?;
         // The owner may have changed meanwhile.
         let asked = self.connect()?;
         let instance = asked.instance;
@@ -54,7 +54,7 @@ impl Link {
         instance.map(|instance| (asked, instance)).ok_or_else(changes)
     }
 
-    async fn action(&self, mut asked: Asked, body: Vec<u8>, of_change: bool) -> Result<Vec<Bytes>, Failed> {
+    async fn action(&self, mut asked: CallConnection, body: Vec<u8>, of_change: bool) -> Result<Vec<Bytes>, Failed> {
         let request = asked.request(Action::new("meridian", body));
         let response = asked.client.do_action(request).await.map_err(|status| self.broken(&asked, status))?;
         self.heard(&asked, response.metadata(), of_change).map_err(Failed::after)?;
@@ -94,7 +94,7 @@ impl Link {
     }
 
     /// Runs an idempotent act.
-    pub(super) async fn act(&self, ask: Do) -> Result<Vec<Bytes>, Fault> {
+    pub(super) async fn act(&self, ask: ActionCall) -> Result<Vec<Bytes>, Fault> {
         self.repeat(&Call::of(ask, self.options.timeout).to_json()?).await
     }
 
@@ -104,20 +104,24 @@ impl Link {
     }
 
     /// Runs an idempotent act and returns the messages of the response.
-    pub(super) fn repeatable(self: &Arc<Self>, ask: Do, patience: &Patience) -> Result<Vec<Bytes>, Fault> {
+    pub(super) fn repeatable(self: &Arc<Self>, ask: ActionCall, patience: &Patience) -> Result<Vec<Bytes>, Fault> {
         let body = Call::of(ask, patience.left()).to_json()?;
         let link = self.clone();
         self.wait(patience, async move { link.repeat(&body).await })
     }
 
     /// Runs an idempotent act and returns its value.
-    pub(super) fn value<T: DeserializeOwned>(self: &Arc<Self>, ask: Do, patience: &Patience) -> Result<T, Fault> {
+    pub(super) fn value<T: DeserializeOwned>(
+        self: &Arc<Self>,
+        ask: ActionCall,
+        patience: &Patience,
+    ) -> Result<T, Fault> {
         one(&self.repeatable(ask, patience)?)
     }
 
     /// As [`Link::value`], but without retries and with [`SOON`] as the timeout: for callers that can do without the
     /// value.
-    pub(super) fn value_now<T: DeserializeOwned>(self: &Arc<Self>, ask: Do) -> Result<T, Fault> {
+    pub(super) fn value_now<T: DeserializeOwned>(self: &Arc<Self>, ask: ActionCall) -> Result<T, Fault> {
         let body = Call::of(ask, SOON).to_json()?;
         let link = self.clone();
         let asking =
@@ -127,7 +131,11 @@ impl Link {
 
     /// Runs an act at most once. Returns [`Fault::Unknown`] if the outcome is unknown: the link or the log failed
     /// midway, or no response came in time. Past its deadline, a query just reports the deadline.
-    pub(super) fn once<T: DeserializeOwned>(self: &Arc<Self>, ask: Do, patience: &Patience) -> Result<T, Fault> {
+    pub(super) fn once<T: DeserializeOwned>(
+        self: &Arc<Self>,
+        ask: ActionCall,
+        patience: &Patience,
+    ) -> Result<T, Fault> {
         let body = Call::of(ask, patience.left()).to_json()?;
         let link = self.clone();
         let done = self.wait(patience, async move { link.action_once(body).await });
@@ -138,7 +146,11 @@ impl Link {
     }
 
     /// Sends the messages of a write to an owner and returns the outcome.
-    pub(super) async fn put(&self, mut asked: Asked, messages: Vec<FlightData>) -> Result<WireWritten, Failed> {
+    pub(super) async fn put(
+        &self,
+        mut asked: CallConnection,
+        messages: Vec<FlightData>,
+    ) -> Result<WireWritten, Failed> {
         let request = asked.request(stream::iter(messages));
         let response = asked.client.do_put(request).await.map_err(|status| self.broken(&asked, status))?;
         self.heard(&asked, response.metadata(), true).map_err(Failed::after)?;
@@ -154,7 +166,7 @@ impl Link {
     }
 
     /// Classifies a failed call, and records a refusal.
-    fn broken(&self, asked: &Asked, status: Status) -> Failed {
+    fn broken(&self, asked: &CallConnection, status: Status) -> Failed {
         if is_refused(&status) {
             self.refused(asked);
         }

@@ -9,14 +9,14 @@ use super::prior::RemotePriorEvents;
 use super::remote::Remote;
 use super::rows::{head, query_error};
 use crate::wire::answer::{WireDeleted, WireFiles};
-use crate::wire::call::{Do, Get};
+use crate::wire::call::{ActionCall, Get};
 use crate::wire::described::{CollectionRef, Description};
 use crate::wire::fault::Fault;
 use crate::wire::rows::Events;
 use meridian_backend::{
-    Append, At, Changes, Collection, CollectionStats, DeleteFault, Deleted, Files, Head, History, Imported, Lookups,
-    Near, Part, PartialDelete, PriorEvents, Random, Read, RowSink, Settings, StoreError, Write, WriteError, Writes,
-    Written,
+    Append, Changes, Collection, CollectionStats, DeleteFault, Deleted, Files, Head, History, Imported, Lookups, Near,
+    Part, PartialDelete, PriorEvents, Random, ReadPoint, ReadResult, RowSink, Settings, StoreError, Write, WriteError,
+    Writes, Written,
 };
 use meridian_model::filter::Predicate;
 use meridian_model::{Batch, Field, Positions, Schema, Seq, Seqs};
@@ -67,7 +67,7 @@ impl Collection for Remote {
     }
 
     fn change(&self, fields: Vec<Field>, settings: Option<Settings>) -> Result<(), StoreError> {
-        let ask = Do::Change { place: self.mirror.place.clone(), fields, settings };
+        let ask = ActionCall::Change { place: self.mirror.place.clone(), fields, settings };
         let changed = self.link().once::<Description>(ask, &self.link().patience());
         self.mirror.changed();
         // Described after the change, so it is valid from now on.
@@ -75,13 +75,13 @@ impl Collection for Remote {
     }
 
     fn removed_by(&self, settings: &Settings) -> Result<u64, StoreError> {
-        let ask = Do::RemovedBy { place: self.mirror.place.clone(), settings: settings.clone() };
+        let ask = ActionCall::RemovedBy { place: self.mirror.place.clone(), settings: settings.clone() };
         self.link().value(ask, &self.link().patience()).map_err(Fault::into_store)
     }
 
     fn files(&self, deadline: Instant, _: &dyn Fn() -> bool) -> Result<Files, StoreError> {
         let patience = Patience::within(deadline.saturating_duration_since(Instant::now()));
-        let ask = Do::Files { place: self.mirror.place.clone() };
+        let ask = ActionCall::Files { place: self.mirror.place.clone() };
         self.link().value::<WireFiles>(ask, &patience).map(Files::from).map_err(Fault::into_store)
     }
 }
@@ -94,7 +94,7 @@ impl Writes for Remote {
             None if now.room => Ok(true),
             None if now.late => Err(WriteError::late()),
             None => {
-                let ask = Do::Room { place: self.mirror.place.clone() };
+                let ask = ActionCall::Room { place: self.mirror.place.clone() };
                 self.link().value(ask, &self.link().patience()).map_err(Fault::into_write)
             }
         }
@@ -125,21 +125,26 @@ impl Writes for Remote {
     }
 
     fn delete(&self, ids: &[String]) -> Result<Deleted, WriteError> {
-        let ask = Do::Delete { place: self.mirror.place.clone(), ids: ids.to_vec() };
+        let ask = ActionCall::Delete { place: self.mirror.place.clone(), ids: ids.to_vec() };
         let deleted = self.link().once::<WireDeleted>(ask, &self.link().patience());
         self.mirror.written(deleted.as_ref().ok().map(|deleted| &deleted.position));
         let WireDeleted { deleted, position, .. } = deleted.map_err(Fault::into_write)?;
         Ok(Deleted { deleted, position })
     }
 
-    fn delete_matching(&self, predicate: &Predicate, at: At, control: &Control) -> Result<Deleted, PartialDelete> {
+    fn delete_matching(
+        &self,
+        predicate: &Predicate,
+        at: ReadPoint,
+        control: &Control,
+    ) -> Result<Deleted, PartialDelete> {
         let not_started = |fault: Fault| {
             let why = DeleteFault::Query(query_error(fault, control));
             PartialDelete { deleted: 0, matched: 0, why }
         };
         let filter = predicate.to_json().ok_or_else(|| not_started(Fault::internal("the filter has no expression")))?;
         let (place, bytes_max) = (self.mirror.place.clone(), control.bytes_max());
-        let ask = Do::DeleteMatching { place, filter, at: at.into(), bytes_max };
+        let ask = ActionCall::DeleteMatching { place, filter, at: at.into(), bytes_max };
         let done = self.link().once::<WireDeleted>(ask, &Patience::of(control));
         self.mirror.written(done.as_ref().ok().map(|done| &done.position));
         let WireDeleted { deleted, position, stopped } = done.map_err(not_started)?;
@@ -157,7 +162,7 @@ impl Writes for Remote {
 }
 
 impl Lookups for Remote {
-    fn event(&self, id: &str) -> Result<Read<Option<(Batch, Seq)>>, StoreError> {
+    fn event(&self, id: &str) -> Result<ReadResult<Option<(Batch, Seq)>>, StoreError> {
         let ask = || {
             let patience = self.link().patience();
             let get = Get::Event { place: self.mirror.place.clone(), id: id.to_owned() };
@@ -170,7 +175,7 @@ impl Lookups for Remote {
                     seqs.first().map(|seq| (batch, *seq))
                 }
             };
-            Ok(Read { head, value })
+            Ok(ReadResult { head, value })
         };
         ask().map_err(Fault::into_store)
     }
@@ -236,13 +241,13 @@ impl Part for Remote {
     }
 
     fn count_between(&self, after: u64, upto: u64) -> Result<u64, StoreError> {
-        let ask = Do::CountBetween { place: self.mirror.place.clone(), after, upto };
+        let ask = ActionCall::CountBetween { place: self.mirror.place.clone(), after, upto };
         self.link().value(ask, &self.link().patience()).map_err(Fault::into_store)
     }
 
     fn rows(
         &self,
-        at: At,
+        at: ReadPoint,
         question: &Items,
         control: &Control,
     ) -> Result<(Head, Box<dyn RowStream + Send>), QueryError> {

@@ -164,7 +164,7 @@ impl Patience {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use meridian_observe::{Current, Slot};
+    use meridian_observe::{Slot, WorkContext};
     use meridian_query::CancelFlag;
     use meridian_store::seams::Seams;
     use std::sync::mpsc;
@@ -194,7 +194,7 @@ mod tests {
         let work = async move { asked.await.map_err(|_| Fault::Cancelled) };
         let waiting = thread::spawn({
             let engine = engine.clone();
-            move || Current::default().holding(&slot).run(|| engine.wait(&Patience::within(LONG), work))
+            move || WorkContext::default().holding(&slot).run(|| engine.wait(&Patience::within(LONG), work))
         });
         assert_eq!(told.recv(), Ok("rests"));
         tell.send("answered").unwrap();

@@ -18,7 +18,7 @@ use super::remote::Remote;
 use super::scans::Scans;
 use super::{OwnerAt, RemoteOptions};
 use crate::wire::answer::Reply;
-use crate::wire::call::{Call, Do};
+use crate::wire::call::{ActionCall, Call};
 use crate::wire::described::{CollectionRef, Description};
 use crate::wire::fault::{Fault, WireDamaged};
 use bytes::Bytes;
@@ -46,12 +46,12 @@ pub struct GroupsBackend {
     groups: Groups,
     owners: Vec<Arc<RemoteBackend>>,
     records: Arc<dyn RecordSource>,
-    known: Mutex<HashMap<(String, String), Known>>,
+    known: Mutex<HashMap<(String, String), AssembledCollection>>,
 }
 
 /// A collection as last assembled.
 #[derive(Debug, Clone)]
-struct Known {
+struct AssembledCollection {
     first: Arc<Remote>,
     whole: Arc<dyn Collection>,
 }
@@ -106,7 +106,7 @@ impl GroupsBackend {
         &self,
         owners: &[&Arc<RemoteBackend>],
         time: Duration,
-        ask: impl Fn() -> Do,
+        ask: impl Fn() -> ActionCall,
     ) -> Result<Vec<Result<Vec<Bytes>, Fault>>, Fault> {
         let mut asked = Vec::new();
         for owner in owners {
@@ -124,7 +124,7 @@ impl GroupsBackend {
     }
 
     /// Concatenates the lists of all owners.
-    fn gather<T: DeserializeOwned>(&self, ask: impl Fn() -> Do) -> Result<Vec<T>, Fault> {
+    fn gather<T: DeserializeOwned>(&self, ask: impl Fn() -> ActionCall) -> Result<Vec<T>, Fault> {
         let owners: Vec<&Arc<RemoteBackend>> = self.owners.iter().collect();
         let mut found = Vec::new();
         for answer in self.ask(&owners, self.link().options.timeout, ask)? {
@@ -141,7 +141,7 @@ impl GroupsBackend {
         let first = self.groups.of(tenant, name, 0);
         let others = self.groups.all().zip(&self.owners).filter(|(group, _)| *group != first);
         let others: Vec<&Arc<RemoteBackend>> = others.map(|(_, owner)| owner).collect();
-        let told = self.ask(&others, SOON, || Do::Adopt { tenant: tenant.to_owned(), name: name.to_owned() });
+        let told = self.ask(&others, SOON, || ActionCall::Adopt { tenant: tenant.to_owned(), name: name.to_owned() });
         for fault in told.unwrap_or_default().into_iter().filter_map(Result::err) {
             tracing::debug!(?fault, %tenant, collection = name, "an owner was not told of a collection");
         }
@@ -151,7 +151,7 @@ impl GroupsBackend {
     /// opened the partitions it took over.
     fn found_damaged(&self, tenant: &str, name: &str) -> Result<Option<Damaged>, Fault> {
         let owners: Vec<&Arc<RemoteBackend>> = self.owners.iter().collect();
-        let ask = || Do::WhyDamaged { tenant: tenant.to_owned(), name: name.to_owned() };
+        let ask = || ActionCall::WhyDamaged { tenant: tenant.to_owned(), name: name.to_owned() };
         for answer in self.ask(&owners, SOON, ask)? {
             match answer.and_then(|bodies| one::<Option<WireDamaged>>(&bodies)) {
                 Ok(None) => {}
@@ -180,7 +180,7 @@ impl GroupsBackend {
         if known.len() >= KNOWN_MAX && !known.contains_key(&at) {
             known.clear();
         }
-        known.insert(at, Known { first, whole: whole.clone() });
+        known.insert(at, AssembledCollection { first, whole: whole.clone() });
         whole
     }
 
@@ -211,7 +211,7 @@ impl GroupsBackend {
     }
 
     /// Returns the last state of a collection whose first partition cannot be asked.
-    fn known(&self, tenant: &str, name: &str) -> Option<Known> {
+    fn known(&self, tenant: &str, name: &str) -> Option<AssembledCollection> {
         self.known.lock().get(&(tenant.to_owned(), name.to_owned())).cloned()
     }
 
@@ -224,7 +224,7 @@ impl Flusher for GroupsBackend {
     fn all(&self) -> Result<Vec<(String, String)>, StoreError> {
         // Each owner lists the collections whose first partition it has. It refuses while it cannot open one of its
         // partitions.
-        let mut all: Vec<(String, String)> = self.gather(|| Do::All).map_err(Fault::into_store)?;
+        let mut all: Vec<(String, String)> = self.gather(|| ActionCall::All).map_err(Fault::into_store)?;
         all.sort();
         Ok(all)
     }
@@ -241,7 +241,7 @@ impl Flusher for GroupsBackend {
         let of = |partition: u32| usize::from(self.groups.of(tenant, name, partition).number());
         let asked: BTreeSet<usize> = (0..partitions).map(of).collect();
         let owners: Vec<&Arc<RemoteBackend>> = asked.iter().map(|group| &self.owners[*group]).collect();
-        let ask = || Do::Flush { tenant: tenant.to_owned(), name: name.to_owned() };
+        let ask = || ActionCall::Flush { tenant: tenant.to_owned(), name: name.to_owned() };
         let answers = self.ask(&owners, FLUSH_MAX, ask).map_err(Fault::into_store)?;
         let mut flushed = BTreeMap::new();
         for (group, answer) in asked.into_iter().zip(answers) {
@@ -276,7 +276,7 @@ impl Backend for GroupsBackend {
             None => {
                 let (tenant, name, partition) = (tenant.to_owned(), name.to_owned(), Some(0));
                 let link = &self.owner(&tenant, &name, 0).shared.link;
-                link.value::<Option<Description>>(Do::Describe { tenant, name, partition }, &link.patience())
+                link.value::<Option<Description>>(ActionCall::Describe { tenant, name, partition }, &link.patience())
             }
         };
         match (found, known) {
@@ -296,14 +296,15 @@ impl Backend for GroupsBackend {
         }
         let asked = Instant::now();
         let mut found: Vec<Description> =
-            self.gather(|| Do::List { tenant: tenant.to_owned() }).map_err(Fault::into_store)?;
+            self.gather(|| ActionCall::List { tenant: tenant.to_owned() }).map_err(Fault::into_store)?;
         found.sort_by(|a, b| a.place.name.cmp(&b.place.name));
         Ok(found.into_iter().map(|found| self.whole(found, asked)).collect())
     }
 
     fn damaged(&self, tenant: &str) -> Result<Vec<Damaged>, StoreError> {
-        let found =
-            self.gather::<WireDamaged>(|| Do::Damaged { tenant: tenant.to_owned() }).map_err(Fault::into_store)?;
+        let found = self
+            .gather::<WireDamaged>(|| ActionCall::Damaged { tenant: tenant.to_owned() })
+            .map_err(Fault::into_store)?;
         // If several owners cannot open a collection, one of their reports is enough.
         let by_name: BTreeMap<String, Damaged> =
             found.into_iter().map(Damaged::from).map(|damaged| (damaged.name.clone(), damaged)).collect();

@@ -64,7 +64,7 @@ struct Connection {
 }
 
 /// A connection for one call.
-pub(super) struct Asked {
+pub(super) struct CallConnection {
     pub(super) client: Client,
     /// Instance number of the server, if it has identified itself.
     pub(super) instance: Option<u64>,
@@ -72,7 +72,7 @@ pub(super) struct Asked {
     group: u16,
 }
 
-impl Asked {
+impl CallConnection {
     /// Builds a request with the headers that name its recipient.
     pub(super) fn request<T>(&self, message: T) -> Request<T> {
         let mut request = Request::new(message);
@@ -96,7 +96,7 @@ enum Kind {
 
 /// State of the owner to be called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum OwnerState {
     /// There is no owner.
     Absent,
     /// It is about to hand its data over, or has done so.
@@ -169,24 +169,24 @@ impl Link {
     }
 
     /// Current state of the owner.
-    pub(super) fn standing(&self) -> Standing {
+    pub(super) fn standing(&self) -> OwnerState {
         let owner = self.owner.borrow();
-        let Some(owner) = owner.as_ref() else { return Standing::Absent };
+        let Some(owner) = owner.as_ref() else { return OwnerState::Absent };
         if owner.leaves {
-            return Standing::Leaves;
+            return OwnerState::Leaves;
         }
         match &*self.connection.lock() {
             Some(connection) if connection.peer == Peer::from(owner) => match connection.instance {
-                Some(_) => Standing::Serves,
-                None => Standing::Opens(connection.since),
+                Some(_) => OwnerState::Serves,
+                None => OwnerState::Opens(connection.since),
             },
             // Not called yet.
-            _ => Standing::Opens(Instant::now()),
+            _ => OwnerState::Opens(Instant::now()),
         }
     }
 
     /// Returns the connection to the owner, made on first use and replaced when the owner moves.
-    pub(super) fn connect(&self) -> Result<Asked, Fault> {
+    pub(super) fn connect(&self) -> Result<CallConnection, Fault> {
         let peer = self.owner.borrow().as_ref().map(Peer::from);
         let Some(peer) = peer else {
             let why = "no server owns the data at present: another takes over within seconds, try again";
@@ -202,11 +202,11 @@ impl Link {
             }
         };
         let Connection { client, instance, .. } = known.insert(connection).clone();
-        Ok(Asked { client, instance, peer, group: self.group })
+        Ok(CallConnection { client, instance, peer, group: self.group })
     }
 
     /// Records that a process refused a call, or lost the data in the middle of one.
-    pub(super) fn refused(&self, by: &Asked) {
+    pub(super) fn refused(&self, by: &CallConnection) {
         let mut known = self.connection.lock();
         if let Some(connection) = known.as_mut().filter(|known| known.peer == by.peer && known.instance.is_some()) {
             (connection.instance, connection.since) = (None, Instant::now());
@@ -238,7 +238,7 @@ impl Link {
 
     /// Records who answered, and rejects a process that no longer owns the data because its lease passed to a later
     /// epoch. A response to a change (`of_change`) is still accepted: the change was made before the later epoch began.
-    pub(super) fn heard(&self, asked: &Asked, metadata: &MetadataMap, of_change: bool) -> Result<(), Fault> {
+    pub(super) fn heard(&self, asked: &CallConnection, metadata: &MetadataMap, of_change: bool) -> Result<(), Fault> {
         let text = metadata.get(OWNER_HEADER).and_then(|value| value.to_str().ok());
         let parsed = text.and_then(|text| {
             let (epoch, instance) = text.split_once('-')?;

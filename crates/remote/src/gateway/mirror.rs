@@ -197,9 +197,9 @@ impl Mirrors {
 /// Mirrors of the most recently requested collections, kept while unused. So few requests ask whether a collection
 /// exists, and scan servers can serve it without an owner.
 #[derive(Debug, Default)]
-pub(super) struct Known(Mutex<HashMap<(String, String), Arc<Mirror>>>);
+pub(super) struct MirrorCache(Mutex<HashMap<(String, String), Arc<Mirror>>>);
 
-impl Known {
+impl MirrorCache {
     /// Records the mirror of a name, or that no such collection exists.
     pub(super) fn note(&self, tenant: &str, name: &str, mirror: Option<Arc<Mirror>>) {
         let mut known = self.0.lock();

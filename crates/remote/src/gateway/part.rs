@@ -6,11 +6,11 @@ use super::link::WINDOW_BYTES;
 use super::remote::question_json;
 use super::rows::{head, query_error};
 use super::scans::Via;
-use super::uses::Shown;
+use super::uses::SnapshotGuard;
 use crate::wire::answer::RowsSoFar;
 use crate::wire::fault::Fault;
 use meridian_backend::measured::counts;
-use meridian_backend::{At, Head};
+use meridian_backend::{Head, ReadPoint};
 use meridian_model::Schema;
 use meridian_observe::{self as observe, Stage};
 use meridian_query::partial::{PartialRows, RowStream, RowsSummary};
@@ -26,13 +26,13 @@ pub(super) struct RemotePartRows {
     control: Control,
     head: Head,
     /// Its snapshot, if a process other than the owner shows it.
-    shown: Option<Shown>,
+    shown: Option<SnapshotGuard>,
     /// Schema of the current response. Another server's may have additional fields.
     schema: Arc<Schema>,
     so_far: RowsSoFar,
     /// Cost of the responses that broke off.
     lost: Stats,
-    at: At,
+    at: ReadPoint,
     question: Items,
     /// Rows received so far, and the place of the last.
     arrived: usize,
@@ -46,7 +46,7 @@ impl RemotePartRows {
     /// Wraps a response that has begun.
     pub(super) fn new(
         (via, answer, mut first): (Via, MessageStream, Message),
-        (at, question): (At, &Items),
+        (at, question): (ReadPoint, &Items),
         control: &Control,
         known: &Arc<Schema>,
     ) -> Result<RemotePartRows, Fault> {
@@ -58,7 +58,7 @@ impl RemotePartRows {
             so_far: first.meta.rows.unwrap_or_default(),
             lost: Stats::default(),
             // A server that takes over reads the same snapshot.
-            at: At { seq: Some(head.seq.clone()), ..at },
+            at: ReadPoint { seq: Some(head.seq.clone()), ..at },
             head,
             shown: None,
             question: question.clone(),
@@ -70,8 +70,8 @@ impl RemotePartRows {
     }
 
     /// Keeps the owner informed that the snapshot is shown: now, and whenever rows arrive.
-    pub(super) fn showing(self, shown: Option<Shown>) -> RemotePartRows {
-        shown.iter().for_each(Shown::note);
+    pub(super) fn showing(self, shown: Option<SnapshotGuard>) -> RemotePartRows {
+        shown.iter().for_each(SnapshotGuard::note);
         RemotePartRows { shown, ..self }
     }
 
@@ -94,7 +94,7 @@ impl RemotePartRows {
                     continue;
                 }
             };
-            self.shown.iter().for_each(Shown::note);
+            self.shown.iter().for_each(SnapshotGuard::note);
             let Some(Message { columns, meta }) = message else {
                 via.done();
                 return Ok(None);

@@ -4,16 +4,16 @@ use super::answer::{Message, MessageStream};
 use super::append::Producer;
 use super::changes::{RemoteChanges, schema_of};
 use super::engine::Patience;
-use super::link::{Link, Standing};
+use super::link::{Link, OwnerState};
 use super::mirror::{Mirror, Mirrors};
 use super::rows::head;
 use super::scans::{Asking, Scans, Via};
-use super::uses::{Shown, SnapshotUses};
-use crate::wire::call::{Asked, Do, Get};
+use super::uses::{SnapshotGuard, SnapshotUses};
+use crate::wire::call::{ActionCall, Get, WireQuery};
 use crate::wire::described::{CollectionRef, Description};
 use crate::wire::fault::Fault;
 use crate::wire::rows::Events;
-use meridian_backend::{At, Changes, Eventual, Part, Partitioned, Read, RowSink, StoreError};
+use meridian_backend::{Changes, Eventual, Part, Partitioned, ReadPoint, ReadResult, RowSink, StoreError};
 use meridian_model::{IdRole, Layout, Schema, Seq};
 use meridian_query::Control;
 use meridian_query::partial::Partial;
@@ -83,7 +83,7 @@ impl Remote {
     pub(super) fn describe_newest(&self) -> Result<Option<Description>, Fault> {
         let place = &self.mirror.place;
         let (tenant, name) = (place.tenant.clone(), place.name.clone());
-        let describe = Do::Describe { tenant, name, partition: place.partition };
+        let describe = ActionCall::Describe { tenant, name, partition: place.partition };
         let found = self.link().value_now(describe);
         if found.is_err() {
             self.mirror.failed();
@@ -94,14 +94,14 @@ impl Remote {
     /// Asks the owner to describe a place; `None` if it no longer exists.
     pub(super) fn describe(&self, place: &CollectionRef) -> Result<Option<Description>, Fault> {
         let (tenant, name) = (place.tenant.clone(), place.name.clone());
-        let describe = Do::Describe { tenant, name, partition: place.partition };
+        let describe = ActionCall::Describe { tenant, name, partition: place.partition };
         let found: Option<Description> = self.link().value(describe, &self.link().patience())?;
         Ok(found.filter(|found| found.place == *place))
     }
 
     /// Returns true if the owner is serving and has described the collection a moment ago.
     pub(super) fn is_there(&self) -> bool {
-        self.link().standing() == Standing::Serves && self.mirror.is_fresh()
+        self.link().standing() == OwnerState::Serves && self.mirror.is_fresh()
     }
 
     /// The schema that queries are bound to. Fields are only ever added, so any known version resolves their numbers.
@@ -109,20 +109,20 @@ impl Remote {
         self.mirror.last().0.schema.clone()
     }
 
-    pub(super) fn asked(&self, at: At, question: &Question, control: &Control) -> Result<Asked, Fault> {
+    pub(super) fn asked(&self, at: ReadPoint, question: &Question, control: &Control) -> Result<WireQuery, Fault> {
         let question = question_json(question, &self.known_schema(), control)?;
         let (place, bytes_max) = (self.mirror.place.clone(), control.bytes_max());
-        Ok(Asked { place, at: at.into(), question, bytes_max, busy_timeout_us: None })
+        Ok(WireQuery { place, at: at.into(), question, bytes_max, busy_timeout_us: None })
     }
 
     /// Sends a query to the owner or, for an eventual read of a partition, to scan servers. Returns once the first
     /// message has arrived.
     pub(super) fn begin(
         &self,
-        at: &At,
+        at: &ReadPoint,
         question: &Question,
         control: &Control,
-        make: fn(Asked) -> Get,
+        make: fn(WireQuery) -> Get,
     ) -> Result<(Via, MessageStream, Message), Fault> {
         let (asked, link) = (self.asked(at.clone(), question, control)?, self.link().clone());
         let via = match (&at.eventual, &self.shared.scans) {
@@ -138,7 +138,7 @@ impl Remote {
 
     /// Returns the collection assembled from its partitions, if these are to be queried one by one. For a partition,
     /// that is a collection of it alone.
-    pub(super) fn in_parts(&self, at: &At) -> Option<Partitioned> {
+    pub(super) fn in_parts(&self, at: &ReadPoint) -> Option<Partitioned> {
         if at.eventual.is_none() || self.shared.scans.is_none() {
             return None;
         }
@@ -151,20 +151,25 @@ impl Remote {
     }
 
     /// As [`Remote::in_parts`], but only for a collection whose partitions this gateway does not address one by one.
-    pub(super) fn in_unknown_parts(&self, at: &At) -> Option<Partitioned> {
+    pub(super) fn in_unknown_parts(&self, at: &ReadPoint) -> Option<Partitioned> {
         self.in_parts(at).filter(|_| self.mirror.place.partition.is_none())
     }
 
     /// A snapshot shown by a process other than the owner.
-    pub(super) fn shown(&self, seq: Seq) -> Shown {
-        Shown { uses: self.shared.uses.clone(), place: self.mirror.place.clone(), seq }
+    pub(super) fn shown(&self, seq: Seq) -> SnapshotGuard {
+        SnapshotGuard { uses: self.shared.uses.clone(), place: self.mirror.place.clone(), seq }
     }
 
     pub(super) fn ask(&self, get: Get, patience: &Patience) -> Result<(MessageStream, Message), Fault> {
         self.link().ask(get, patience)
     }
 
-    pub(super) fn asks_partial(&self, at: At, question: &Question, control: &Control) -> Result<Read<Partial>, Fault> {
+    pub(super) fn asks_partial(
+        &self,
+        at: ReadPoint,
+        question: &Question,
+        control: &Control,
+    ) -> Result<ReadResult<Partial>, Fault> {
         let patience = Patience::of(control);
         let (mut via, mut answer, mut first) = self.begin(&at, question, control, Get::Partial)?;
         let (head, columns) = loop {
@@ -183,7 +188,7 @@ impl Remote {
             WireError::Refused(error) => error.into(),
             other => Fault::internal(other.to_string()),
         })?;
-        Ok(Read { head, value })
+        Ok(ReadResult { head, value })
     }
 
     /// Passes the rows of a response to a sink; returns true if there is a response.

@@ -11,7 +11,7 @@
 //! Only link faults are retried. For a call that must run at most once, the caller reports whether it may have arrived;
 //! then it is not retried.
 
-use super::link::{Link, Standing};
+use super::link::{Link, OwnerState};
 use crate::wire::fault::Fault;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -42,19 +42,19 @@ impl Retry {
             return Err(fault);
         }
         match link.standing() {
-            Standing::Absent => Err(fault),
-            Standing::Leaves => {
+            OwnerState::Absent => Err(fault),
+            OwnerState::Leaves => {
                 let mut owner = link.owner();
                 let next = owner.wait_for(|owner| owner.as_ref().is_none_or(|owner| !owner.leaves));
                 let next = tokio::time::timeout(CHANGE, next).await;
                 *self = Retry::default();
                 if matches!(next, Ok(Ok(owner)) if owner.is_some()) { Ok(()) } else { Err(fault) }
             }
-            Standing::Opens(since) if self.opens.get_or_insert(since).elapsed() < CHANGE => {
+            OwnerState::Opens(since) if self.opens.get_or_insert(since).elapsed() < CHANGE => {
                 tokio::time::sleep(LOOK).await;
                 Ok(())
             }
-            Standing::Opens(_) | Standing::Serves => {
+            OwnerState::Opens(_) | OwnerState::Serves => {
                 let Some(pause) = PAUSES.get(self.tries) else { return Err(fault) };
                 self.tries += 1;
                 tokio::time::sleep(*pause).await;

@@ -7,8 +7,8 @@
 use super::changes::schema_of;
 use super::link::Link;
 use super::mirror::Mirrors;
-use crate::wire::answer::Moved;
-use crate::wire::call::{Call, Do, Get};
+use crate::wire::answer::PartitionPosition;
+use crate::wire::call::{ActionCall, Call, Get};
 use crate::wire::described::CollectionRef;
 use crate::wire::fault::Fault;
 use crate::wire::rows::Events;
@@ -81,18 +81,18 @@ pub(super) async fn follow(link: Arc<Link>, mirrors: Arc<Mirrors>, subscription:
 
 /// For each partition followed together, the event up to which all were passed on; `None` until it first moves.
 #[derive(Clone)]
-struct Known {
+struct PassedPositions {
     /// Number of partitions of the collection.
     partitions: u16,
     seqs: Vec<Option<Seq>>,
 }
 
-impl Known {
+impl PassedPositions {
     /// Starts without positions, for a place in a collection of `partitions` partitions.
-    fn none(place: &CollectionRef, partitions: u16) -> Known {
+    fn none(place: &CollectionRef, partitions: u16) -> PassedPositions {
         let partitions = partitions.max(1);
         let followed = if place.partition.is_some() { 1 } else { usize::from(partitions) };
-        Known { partitions, seqs: vec![None; followed] }
+        PassedPositions { partitions, seqs: vec![None; followed] }
     }
 
     /// Returns the entry of a followed partition, if there are that many.
@@ -121,7 +121,7 @@ struct Follower {
     /// Whether each partition is followed separately.
     parts: bool,
     /// Events passed on so far, by collection or partition.
-    known: HashMap<CollectionRef, Known>,
+    known: HashMap<CollectionRef, PassedPositions>,
     /// Temporarily unreadable places: they are retried soon, and hold up nothing else.
     busy: HashSet<CollectionRef>,
     /// Whether `known` is from an earlier connection.
@@ -133,7 +133,7 @@ impl Follower {
         let (mut positions, first) = self.link.get(Call::of(Get::Positions, Duration::MAX).to_json()?).await?;
         let weights = self.subscription.weights();
         if !weights.is_empty() {
-            self.link.act(Do::Guarantee { weights }).await?;
+            self.link.act(ActionCall::Guarantee { weights }).await?;
         }
         // Writes from before anyone subscribed here are not passed on; writes from while the connection was broken are.
         if self.subscription.listening().is_empty() {
@@ -147,7 +147,7 @@ impl Follower {
             // The earlier connection did not name this collection, so all of its writes came later.
             let upto = if self.began { moved.since } else { moved.position };
             let (place, at) = self.place_of(&moved);
-            let nothing = Known::none(&place, moved.partitions);
+            let nothing = PassedPositions::none(&place, moved.partitions);
             let known = self.known.entry(place.clone()).or_insert(nothing).of(at);
             let passed_on = known.map(|known| known.get_or_insert(Seq::end_of(upto)).position());
             behind.remove(&place);
@@ -179,7 +179,7 @@ impl Follower {
                     mirror.moved(at, position);
                 }
                 let is_heard = !self.subscription.listening().is_empty();
-                let nothing = Known::none(&place, moved.partitions);
+                let nothing = PassedPositions::none(&place, moved.partitions);
                 match self.known.entry(place.clone()).or_insert(nothing).of(at) {
                     Some(known) if is_heard => drop(known.get_or_insert(Seq::end_of(moved.since))),
                     Some(known) => *known = Some(Seq::end_of(position)),
@@ -193,7 +193,7 @@ impl Follower {
     }
 
     /// Returns the place followed for a partition that has moved, and the partition's index in it.
-    fn place_of(&self, moved: &Moved) -> (CollectionRef, usize) {
+    fn place_of(&self, moved: &PartitionPosition) -> (CollectionRef, usize) {
         let place = CollectionRef::of(moved.tenant.as_str(), moved.name.as_str(), moved.made);
         match self.parts {
             true => (CollectionRef { partition: u16::try_from(moved.partition).ok(), ..place }, 0),

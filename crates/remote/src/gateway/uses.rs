@@ -9,7 +9,7 @@
 
 use super::calls::one;
 use super::link::Link;
-use crate::wire::call::{Do, SnapshotUse};
+use crate::wire::call::{ActionCall, SnapshotUse};
 use crate::wire::described::CollectionRef;
 use crate::wire::fault::Fault;
 use meridian_model::Seq;
@@ -35,13 +35,13 @@ pub(super) struct SnapshotUses {
 
 /// A snapshot of a partition that is being shown.
 #[derive(Debug)]
-pub(super) struct Shown {
+pub(super) struct SnapshotGuard {
     pub(super) uses: Arc<SnapshotUses>,
     pub(super) place: CollectionRef,
     pub(super) seq: Seq,
 }
 
-impl Shown {
+impl SnapshotGuard {
     /// Records that it is shown now.
     pub(super) fn note(&self) {
         self.uses.note(self.place.clone(), self.seq.0);
@@ -72,7 +72,7 @@ impl SnapshotUses {
                     break;
                 }
                 let uses = told.iter().map(|(place, seq)| SnapshotUse { place: place.clone(), seq: *seq }).collect();
-                let done = link.act(Do::Used { uses }).await.and_then(|bodies| one::<()>(&bodies));
+                let done = link.act(ActionCall::Used { uses }).await.and_then(|bodies| one::<()>(&bodies));
                 match done {
                     Ok(()) => {}
                     // An owner of the previous version does not know the call, so there is nothing to retry.

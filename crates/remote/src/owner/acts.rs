@@ -2,11 +2,11 @@
 
 use super::Owner;
 use crate::wire::answer::{Hello, Reply, WireDeleted, WireFiles};
-use crate::wire::call::{Call, Do, SnapshotUse};
+use crate::wire::call::{ActionCall, Call, SnapshotUse};
 use crate::wire::described::{CollectionRef, Description, WireHead};
 use crate::wire::fault::{Fault, WireDamaged, shown};
 use bytes::Bytes;
-use meridian_backend::{At, Collection, DeleteFault, StoreError};
+use meridian_backend::{Collection, DeleteFault, ReadPoint, StoreError};
 use meridian_model::Seq;
 use meridian_model::filter::Predicate;
 use meridian_observe as observe;
@@ -30,26 +30,26 @@ impl Drop for CancelOnDrop {
 }
 
 /// Runs an act. A list is sent as one message per element, so no message grows with the list.
-pub(super) async fn act(owner: &Arc<Owner>, call: Call<Do>) -> Vec<Bytes> {
+pub(super) async fn act(owner: &Arc<Owner>, call: Call<ActionCall>) -> Vec<Bytes> {
     let cancel = CancelOnDrop(CancelFlag::new());
     let control = (owner.options.control)(call.left(), cancel.0.clone());
     let (inner, within, ask) = (owner.clone(), control.clone(), call.ask);
     let lists = matches!(
         ask,
-        Do::Describe { .. }
-            | Do::List { .. }
-            | Do::Damaged { .. }
-            | Do::WhyDamaged { .. }
-            | Do::All
-            | Do::Flush { .. }
-            | Do::Files { .. }
+        ActionCall::Describe { .. }
+            | ActionCall::List { .. }
+            | ActionCall::Damaged { .. }
+            | ActionCall::WhyDamaged { .. }
+            | ActionCall::All
+            | ActionCall::Flush { .. }
+            | ActionCall::Files { .. }
             // A former owner cannot keep anything for the next one.
-            | Do::Used { .. }
+            | ActionCall::Used { .. }
     );
     // These do the work of a query, and take as long.
     let of_question = match &ask {
-        Do::DeleteMatching { place, .. } | Do::Files { place } => Some(place.tenant.clone()),
-        Do::Flush { tenant, .. } => Some(tenant.clone()),
+        ActionCall::DeleteMatching { place, .. } | ActionCall::Files { place } => Some(place.tenant.clone()),
+        ActionCall::Flush { tenant, .. } => Some(tenant.clone()),
         _ => None,
     };
     let (current, _span) = owner.span(call.trace.as_deref(), "act");
@@ -88,11 +88,11 @@ fn many<T, W: Serialize>(list: Result<Vec<T>, StoreError>, written: impl Fn(T) -
     }
 }
 
-fn run(owner: &Owner, ask: Do, control: &Control) -> Vec<Bytes> {
+fn run(owner: &Owner, ask: ActionCall, control: &Control) -> Vec<Bytes> {
     let backend = &owner.backend;
     match ask {
-        Do::Hello => one(Ok(Hello { ephemeral: backend.is_ephemeral() })),
-        Do::Describe { tenant, name, partition } => {
+        ActionCall::Hello => one(Ok(Hello { ephemeral: backend.is_ephemeral() })),
+        ActionCall::Describe { tenant, name, partition } => {
             let found = match partition {
                 Some(number) => owner
                     .newest_part(&tenant, &name, number, None)
@@ -101,61 +101,63 @@ fn run(owner: &Owner, ask: Do, control: &Control) -> Vec<Bytes> {
             };
             one(found.map(|found| found.map(|found| Description::of(&tenant, partition, &*found))))
         }
-        Do::List { tenant } => many(backend.list(&tenant), |found| Description::of(&tenant, None, &*found)),
-        Do::Damaged { tenant } => many(backend.damaged(&tenant), WireDamaged::from),
-        Do::WhyDamaged { tenant, name } => {
+        ActionCall::List { tenant } => many(backend.list(&tenant), |found| Description::of(&tenant, None, &*found)),
+        ActionCall::Damaged { tenant } => many(backend.damaged(&tenant), WireDamaged::from),
+        ActionCall::WhyDamaged { tenant, name } => {
             let why = backend.why_damaged(&tenant, &name).map_err(Fault::from);
             one(why.map(|why| why.map(WireDamaged::from)))
         }
-        Do::Create { tenant, name, schema, settings } => {
+        ActionCall::Create { tenant, name, schema, settings } => {
             let created = backend.create(&tenant, &name, *schema, settings);
             one(created.map(|made| Description::of(&tenant, None, &*made)).map_err(Fault::from))
         }
-        Do::Remove { tenant, name } => one(backend.remove(&tenant, &name).map_err(Fault::from)),
-        Do::Adopt { tenant, name } => one(backend.adopt(&tenant, &name).map_err(Fault::from)),
-        Do::Guarantee { weights } => {
+        ActionCall::Remove { tenant, name } => one(backend.remove(&tenant, &name).map_err(Fault::from)),
+        ActionCall::Adopt { tenant, name } => one(backend.adopt(&tenant, &name).map_err(Fault::from)),
+        ActionCall::Guarantee { weights } => {
             let weights: Vec<(Arc<str>, u32)> = weights.into_iter().map(|(of, weight)| (of.into(), weight)).collect();
             backend.guarantee(&weights);
             owner.running.set_weights(&weights);
             one(Ok(()))
         }
-        Do::Change { place, fields, settings } => one(owner.collection(&place).and_then(|collection| {
+        ActionCall::Change { place, fields, settings } => one(owner.collection(&place).and_then(|collection| {
             collection.change(fields, settings)?;
             Ok(Description::of(&place.tenant, place.partition, &*collection))
         })),
-        Do::RemovedBy { place, settings } => {
+        ActionCall::RemovedBy { place, settings } => {
             one(owner.collection(&place).and_then(|collection| Ok(collection.removed_by(&settings)?)))
         }
-        Do::Room { place } => one(owner.collection(&place).and_then(|collection| Ok(collection.request_room()?))),
-        Do::Head { place, at } => {
+        ActionCall::Room { place } => {
+            one(owner.collection(&place).and_then(|collection| Ok(collection.request_room()?)))
+        }
+        ActionCall::Head { place, at } => {
             let head = owner.collection(&place).map(|collection| collection.head(&at.into()));
             one(head.map(|head| head.as_ref().map(WireHead::from)))
         }
-        Do::CountBetween { place, after, upto } => {
+        ActionCall::CountBetween { place, after, upto } => {
             let part = owner.part(&place, place.partition.unwrap_or(0));
             one(part.and_then(|part| Ok(part.count_between(after, upto)?)))
         }
-        Do::Delete { place, ids } => one(owner.collection(&place).and_then(|collection| {
+        ActionCall::Delete { place, ids } => one(owner.collection(&place).and_then(|collection| {
             let deleted = collection.delete(&ids)?;
             Ok(WireDeleted::from(deleted))
         })),
-        Do::DeleteMatching { place, filter, at, bytes_max } => {
+        ActionCall::DeleteMatching { place, filter, at, bytes_max } => {
             let control = match bytes_max {
                 Some(bytes) => control.clone().reading_at_most(bytes),
                 None => control.clone(),
             };
             one(delete_matching(owner, &place, &filter, at.into(), &control))
         }
-        Do::Files { place } => one(owner.collection(&place).and_then(|collection| {
+        ActionCall::Files { place } => one(owner.collection(&place).and_then(|collection| {
             let deadline = Instant::now() + control.time_left().min(FILES_MAX);
             let files = collection.files(deadline, &|| control.check().is_err())?;
             Ok(WireFiles::from(files))
         })),
-        Do::All => many(backend.all(), |named| named),
-        Do::Flush { tenant, name } => one(backend.flush(&tenant, &name).map_err(Fault::from)),
-        Do::MetFullDisk => one(Ok(backend.met_full_disk())),
-        Do::FullDisk => one(Ok(backend.full_disk().map(|path| shown(&path)))),
-        Do::Used { uses } => one(uses.into_iter().try_for_each(|used| note_use(owner, &used))),
+        ActionCall::All => many(backend.all(), |named| named),
+        ActionCall::Flush { tenant, name } => one(backend.flush(&tenant, &name).map_err(Fault::from)),
+        ActionCall::MetFullDisk => one(Ok(backend.met_full_disk())),
+        ActionCall::FullDisk => one(Ok(backend.full_disk().map(|path| shown(&path)))),
+        ActionCall::Used { uses } => one(uses.into_iter().try_for_each(|used| note_use(owner, &used))),
     }
 }
 
@@ -172,7 +174,7 @@ fn delete_matching(
     owner: &Owner,
     place: &CollectionRef,
     filter: &Value,
-    at: At,
+    at: ReadPoint,
     control: &Control,
 ) -> Result<WireDeleted, Fault> {
     let collection = owner.collection(place)?;

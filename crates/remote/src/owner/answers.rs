@@ -9,13 +9,13 @@ use super::seat::{self, Bound, Seat};
 use super::streams::{self, AllChanges, AllRows, PartRows};
 use super::{Closing, Owner, positions};
 use crate::wire::answer::Meta;
-use crate::wire::call::{Asked, Call, Get};
+use crate::wire::call::{Call, Get, WireQuery};
 use crate::wire::described::{CollectionRef, WireHead};
 use crate::wire::encode::Encoder;
 use crate::wire::fault::Fault;
 use crate::wire::rows::{Events, projection};
 use arrow_flight::FlightData;
-use meridian_backend::{At, Collection, Read, RowSink, StoreError};
+use meridian_backend::{Collection, ReadPoint, ReadResult, RowSink, StoreError};
 use meridian_model::{Batch, Layout, Schema, Seq};
 use meridian_observe as observe;
 use meridian_query::{ByValue, CancelFlag, Control, Cursor, QueryError};
@@ -27,10 +27,10 @@ use tonic::Status;
 const PARTS_MAX: usize = 256;
 
 /// Channel for the messages of a response.
-pub(super) type Out = mpsc::Sender<Result<FlightData, Status>>;
+pub(super) type ResponseSender = mpsc::Sender<Result<FlightData, Status>>;
 
 /// Responds to a call.
-pub(super) async fn answer(owner: Arc<Owner>, call: Call<Get>, out: Out) {
+pub(super) async fn answer(owner: Arc<Owner>, call: Call<Get>, out: ResponseSender) {
     let cancel = CancelFlag::new();
     let left = call.left();
     let control = (owner.options.control)(left, cancel.clone());
@@ -58,13 +58,13 @@ pub(super) async fn answer(owner: Arc<Owner>, call: Call<Get>, out: Out) {
 }
 
 /// Sends messages in order. If the caller goes away, the response is dropped from outside.
-pub(super) async fn send(out: &Out, messages: impl IntoIterator<Item = FlightData>) {
+pub(super) async fn send(out: &ResponseSender, messages: impl IntoIterator<Item = FlightData>) {
     for message in messages {
         drop(out.send(Ok(message)).await);
     }
 }
 
-async fn run(owner: &Arc<Owner>, ask: Get, control: &Control, out: &Out) -> Result<(), Fault> {
+async fn run(owner: &Arc<Owner>, ask: Get, control: &Control, out: &ResponseSender) -> Result<(), Fault> {
     let at_once = match ask {
         Get::Rows(asked) => {
             let (Bound { collection, at, question, control: bounded }, mut seat) =
@@ -128,7 +128,7 @@ async fn run(owner: &Arc<Owner>, ask: Get, control: &Control, out: &Out) -> Resu
     Ok(())
 }
 
-async fn partial(owner: &Arc<Owner>, asked: Asked, control: &Control) -> Result<Vec<FlightData>, Fault> {
+async fn partial(owner: &Arc<Owner>, asked: WireQuery, control: &Control) -> Result<Vec<FlightData>, Fault> {
     let (Bound { collection, at, question, control: bounded }, mut seat) = seat::take(owner, &asked, control).await?;
     let answered = move || {
         let read = collection.partial(at, &question, &bounded)?;
@@ -141,7 +141,7 @@ async fn partial(owner: &Arc<Owner>, asked: Asked, control: &Control) -> Result<
     seat.step(owner, control, answered).await?
 }
 
-async fn explain(owner: &Arc<Owner>, asked: Asked, control: &Control) -> Result<Vec<FlightData>, Fault> {
+async fn explain(owner: &Arc<Owner>, asked: WireQuery, control: &Control) -> Result<Vec<FlightData>, Fault> {
     let (Bound { collection, at, question, control: bounded }, mut seat) = seat::take(owner, &asked, control).await?;
     let items = streams::items(question)?;
     let read = seat.step(owner, control, move || collection.explain(at, &items, &bounded)).await??;
@@ -152,7 +152,7 @@ async fn explain(owner: &Arc<Owner>, asked: Asked, control: &Control) -> Result<
 async fn cuts(
     owner: &Owner,
     place: &CollectionRef,
-    at: At,
+    at: ReadPoint,
     parts: usize,
     control: &Control,
 ) -> Result<Vec<FlightData>, Fault> {
@@ -169,7 +169,7 @@ async fn cuts(
 
 async fn event(owner: &Owner, place: &CollectionRef, id: String, control: &Control) -> Result<Vec<FlightData>, Fault> {
     let collection = owner.collection(place)?;
-    let Read { head, value } = owner.step(&place.tenant, control, move || collection.event(&id)).await??;
+    let ReadResult { head, value } = owner.step(&place.tenant, control, move || collection.event(&id)).await??;
     let head = Meta { head: Some(WireHead::from(&head)), ..Meta::default() };
     one(head, value)
 }

@@ -17,13 +17,13 @@
 use super::Owner;
 use crate::wire::answer::WireWritten;
 use crate::wire::call::{Call, Put};
-use crate::wire::decode::{Decoder, Whole};
+use crate::wire::decode::{BatchAssembler, Decoder};
 use crate::wire::fault::Fault;
 use crate::wire::rows::whole_batch_from_arrow;
 use arrow_array::RecordBatch;
 use arrow_flight::FlightData;
 use meridian_backend::{Collection, Write, WriteError, Written};
-use meridian_observe::{self as observe, Current};
+use meridian_observe::{self as observe, WorkContext};
 use parking_lot::Mutex;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -63,21 +63,21 @@ struct State {
 }
 
 /// What is known of a numbered write.
-enum Known {
+enum WriteState {
     New(watch::Sender<Option<Outcome>>, watch::Receiver<Option<Outcome>>),
     Begun(watch::Receiver<Option<Outcome>>),
     Forgotten,
 }
 
 impl Appends {
-    fn begin(&self, number: Number, is_repeated: bool) -> Known {
+    fn begin(&self, number: Number, is_repeated: bool) -> WriteState {
         // Checked and registered under one lock, so that concurrent attempts of a write begin it only once.
         let mut state = self.0.lock();
         if let Some(outcome) = state.outcomes.get(&number) {
-            return Known::Begun(outcome.clone());
+            return WriteState::Begun(outcome.clone());
         }
         if is_repeated && state.may_have_forgotten(number) {
-            return Known::Forgotten;
+            return WriteState::Forgotten;
         }
         let (done, outcome) = watch::channel(None);
         state.outcomes.insert(number, outcome.clone());
@@ -88,7 +88,7 @@ impl Appends {
             state.outcomes.remove(&(producer, number));
             state.note_forgotten(producer, number);
         }
-        Known::New(done, outcome)
+        WriteState::New(done, outcome)
     }
 }
 
@@ -136,7 +136,7 @@ pub(super) async fn put(owner: &Arc<Owner>, mut messages: Streaming<FlightData>)
     let kib = u32::try_from(announced.div_ceil(1024)).unwrap_or(u32::MAX);
     let room = tokio::time::timeout(left, owner.received.clone().acquire_many_owned(kib)).await;
     let Ok(Ok(room)) = room else { return Ok(Err(Fault::Deadline)) };
-    let (mut decoder, mut whole) = (Decoder::default(), Whole::default());
+    let (mut decoder, mut whole) = (Decoder::default(), BatchAssembler::default());
     let (mut next, mut received) = (Some(first), 0);
     while let Some(message) = next {
         received += message.data_body.len();
@@ -175,7 +175,7 @@ fn begin(
     deadline: Instant,
     // Held until the write ends.
     held: impl Send + 'static,
-    current: Current,
+    current: WorkContext,
 ) -> Result<watch::Receiver<Option<Outcome>>, Fault> {
     if put.to != owner.instance {
         return Err(Fault::Unavailable("the write was meant for another server: try again".to_owned()));
@@ -186,9 +186,9 @@ fn begin(
         return Err(Fault::Unknown(detail.to_owned()));
     }
     match owner.appends.begin((put.producer, put.number), is_repeated) {
-        Known::Begun(outcome) => Ok(outcome),
-        Known::Forgotten => Err(Fault::Unknown("its outcome is no longer remembered".to_owned())),
-        Known::New(done, outcome) => {
+        WriteState::Begun(outcome) => Ok(outcome),
+        WriteState::Forgotten => Err(Fault::Unknown("its outcome is no longer remembered".to_owned())),
+        WriteState::New(done, outcome) => {
             let owner = owner.clone();
             tokio::spawn(async move {
                 let written = observe::within(current, write(&owner, put, &columns, deadline)).await;
@@ -272,16 +272,16 @@ mod tests {
     fn a_number_is_begun_once_and_forgotten_late() {
         let appends = Appends::default();
         let begin = |number: u64, repeated: bool| appends.begin((7, number), repeated);
-        assert!(matches!(begin(1, false), Known::New(..)));
-        assert!(matches!(begin(1, true), Known::Begun(_)));
+        assert!(matches!(begin(1, false), WriteState::New(..)));
+        assert!(matches!(begin(1, true), WriteState::Begun(_)));
         // Sent again, though it never arrived.
-        assert!(matches!(begin(2, true), Known::New(..)));
+        assert!(matches!(begin(2, true), WriteState::New(..)));
         for number in 3..=REMEMBERED_MAX as u64 + 1 {
-            assert!(matches!(begin(number, false), Known::New(..)));
+            assert!(matches!(begin(number, false), WriteState::New(..)));
         }
         // The first was evicted; whether it was written is no longer known.
-        assert!(matches!(begin(1, true), Known::Forgotten));
-        assert!(matches!(begin(2, true), Known::Begun(_)));
+        assert!(matches!(begin(1, true), WriteState::Forgotten));
+        assert!(matches!(begin(2, true), WriteState::Begun(_)));
         // With many producers, the one silent for longest cannot be told from a new one.
         let mut state = State::default();
         for producer in 0..=PRODUCERS_MAX as u64 {
@@ -292,6 +292,6 @@ mod tests {
         assert!(state.may_have_forgotten((0, 1)) && state.may_have_forgotten((1, 1)));
         assert!(!state.may_have_forgotten((1, 2)), "what is remembered still counts");
         // Each producer has its own numbers.
-        assert!(matches!(appends.begin((8, 1), true), Known::New(..)));
+        assert!(matches!(appends.begin((8, 1), true), WriteState::New(..)));
     }
 }

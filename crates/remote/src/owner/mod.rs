@@ -15,7 +15,7 @@ mod streams;
 
 pub use pace::Pace;
 pub use scans::{ScanExecutor, ScanLoad};
-pub use served::{Mounted, Served, serve, serve_groups};
+pub use served::{MountedGroup, ServedGroups, serve, serve_groups};
 pub(crate) use service::Service;
 
 use crate::tls::RoleTls;
@@ -23,7 +23,7 @@ use crate::wire::described::CollectionRef;
 use crate::wire::fault::Fault;
 use appends::Appends;
 use meridian_backend::{Backend, Collection, Part, Random, StoreError};
-use meridian_observe::{self as observe, Current, Kind, Parent, Span, Tracer};
+use meridian_observe::{self as observe, Kind, Parent, Span, Tracer, WorkContext};
 use meridian_query::{CancelFlag, Control};
 use positions::Positions;
 use slots::FairSlots;
@@ -43,7 +43,7 @@ const RECEIVED_KIB_MAX: usize = 512 << 10;
 pub type Controls = Arc<dyn Fn(Duration, CancelFlag) -> Control + Send + Sync>;
 
 /// Returns whether a process owns the data at this moment. Called for each call.
-pub type Owns = Arc<dyn Fn() -> bool + Send + Sync>;
+pub type OwnershipCheck = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// How a backend is served.
 #[derive(Clone)]
@@ -59,7 +59,7 @@ pub struct ServeOptions {
     /// Tracer of the calls, as children of their callers' spans.
     pub tracer: Tracer,
     /// Whether this process owns the data now, by its own clock.
-    pub owns: Owns,
+    pub owns: OwnershipCheck,
     /// Number of this process in the lease, or among scan servers. Calls for another process are refused. `None`: not
     /// checked.
     pub process: Option<u64>,
@@ -137,12 +137,12 @@ enum Closing {
 
 impl Owner {
     /// Returns the span of a call, recorded where the call comes from, and the context of its work.
-    fn span(&self, trace: Option<&str>, name: &'static str) -> (Current, Span) {
+    fn span(&self, trace: Option<&str>, name: &'static str) -> (WorkContext, Span) {
         let Some(parent) = trace.and_then(|text| Parent::parse(text.as_bytes(), None)) else {
-            return (Current::default(), Span::none());
+            return (WorkContext::default(), Span::none());
         };
         let (trace, span) = self.options.tracer.begin(|| Some(parent), name, Kind::Server);
-        (Current { trace, ..Current::default() }, span)
+        (WorkContext { trace, ..WorkContext::default() }, span)
     }
 
     /// Returns the collection or partition of a place, unless another one has its name by now.

@@ -8,10 +8,10 @@
 //! A reader gets the newest position of each collection that moved since its last message, however many writes that
 //! covers. The state is bounded by the number of collections, and a slow reader delays no other.
 
-use super::answers::Out;
-use crate::wire::answer::{Meta, Moved};
+use super::answers::ResponseSender;
+use crate::wire::answer::{Meta, PartitionPosition};
 use crate::wire::fault::Fault;
-use meridian_backend::Held;
+use meridian_backend::HeldPartition;
 use meridian_model::{Subscriber, WrittenBatch};
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -50,9 +50,9 @@ struct Move {
 
 /// Subscriber registered with the backend. It ends with the server, as a backend may be served repeatedly.
 #[derive(Debug)]
-pub(super) struct Noting(pub(super) Weak<Positions>);
+pub(super) struct PositionSubscriber(pub(super) Weak<Positions>);
 
-impl Subscriber for Noting {
+impl Subscriber for PositionSubscriber {
     fn listens(&self) -> bool {
         // Always true: a new reader is told where each collection was when it began to read.
         self.0.strong_count() > 0
@@ -67,9 +67,9 @@ impl Subscriber for Noting {
 
 impl Positions {
     /// Records where partitions are before any of them moves.
-    pub(super) fn begin(&self, held: Vec<Held>) {
+    pub(super) fn begin(&self, held: Vec<HeldPartition>) {
         let mut state = self.state.lock();
-        for Held { tenant, collection, made, partition, partitions, position } in held {
+        for HeldPartition { tenant, collection, made, partition, partitions, position } in held {
             state.moves += 1;
             let there = Move { number: state.moves, partitions, position, since: 0 };
             // A write recorded meanwhile is newer.
@@ -95,24 +95,26 @@ impl Positions {
     }
 
     /// Returns what moved after a move, and the number of the newest.
-    fn since(&self, after: u64) -> (u64, Vec<Moved>) {
+    fn since(&self, after: u64) -> (u64, Vec<PartitionPosition>) {
         let state = self.state.lock();
         let newer = state.last.iter().filter(|(_, moved)| moved.number > after);
-        let moved = newer.map(|((tenant, name, made, partition), Move { partitions, position, since, .. })| Moved {
-            tenant: tenant.to_string(),
-            name: name.to_string(),
-            made: *made,
-            partition: *partition,
-            partitions: *partitions,
-            position: *position,
-            since: *since,
+        let moved = newer.map(|((tenant, name, made, partition), Move { partitions, position, since, .. })| {
+            PartitionPosition {
+                tenant: tenant.to_string(),
+                name: name.to_string(),
+                made: *made,
+                partition: *partition,
+                partitions: *partitions,
+                position: *position,
+                since: *since,
+            }
         });
         (state.moves, moved.collect())
     }
 }
 
 /// Sends positions until the caller goes away: first of all collections, then of each as it moves.
-pub(super) async fn send(positions: &Arc<Positions>, out: &Out) -> Result<(), Fault> {
+pub(super) async fn send(positions: &Arc<Positions>, out: &ResponseSender) -> Result<(), Fault> {
     let mut moves = positions.moves.subscribe();
     let mut after = 0;
     loop {

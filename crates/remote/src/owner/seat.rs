@@ -2,10 +2,10 @@
 
 use super::scans::{NotStarted, Scan, ScanExecutor};
 use super::{Owner, streams};
-use crate::wire::call::Asked;
+use crate::wire::call::WireQuery;
 use crate::wire::described::CollectionRef;
 use crate::wire::fault::Fault;
-use meridian_backend::{At, Collection};
+use meridian_backend::{Collection, ReadPoint};
 use meridian_observe as observe;
 use meridian_query::Control;
 use meridian_query::wire::Question;
@@ -21,7 +21,7 @@ const LOOK_MAX: Duration = Duration::from_millis(160);
 /// A query of a collection or partition held here.
 pub(super) struct Bound {
     pub(super) collection: Arc<dyn Collection>,
-    pub(super) at: At,
+    pub(super) at: ReadPoint,
     pub(super) question: Question,
     /// The control, which limits what the query may read.
     pub(super) control: Control,
@@ -44,7 +44,7 @@ impl From<NotStarted> for Fault {
 }
 
 /// Acquires a place for a query. A scan server starts it within its busy timeout, or answers busy.
-pub(super) async fn take(owner: &Arc<Owner>, asked: &Asked, control: &Control) -> Result<(Bound, Seat), Fault> {
+pub(super) async fn take(owner: &Arc<Owner>, asked: &WireQuery, control: &Control) -> Result<(Bound, Seat), Fault> {
     let Some(turns) = &owner.options.scans else { return Ok((bind(owner, asked, control)?, Seat::of(&asked.place))) };
     let (begun, patience) = (Instant::now(), asked.busy_timeout());
     let bound = follow(owner, turns, asked, control).await?;
@@ -59,7 +59,7 @@ pub(super) async fn take(owner: &Arc<Owner>, asked: &Asked, control: &Control) -
 
 /// Waits until this scan server has the collection, field or snapshot that a query names and another process already
 /// has. A follower is a few moments behind, and a gateway only asks for things that exist.
-async fn follow(owner: &Owner, turns: &ScanExecutor, asked: &Asked, control: &Control) -> Result<Bound, Fault> {
+async fn follow(owner: &Owner, turns: &ScanExecutor, asked: &WireQuery, control: &Control) -> Result<Bound, Fault> {
     let (begun, patience, mut look) = (Instant::now(), asked.busy_timeout(), LOOK);
     loop {
         match bind(owner, asked, control) {
@@ -78,7 +78,7 @@ async fn follow(owner: &Owner, turns: &ScanExecutor, asked: &Asked, control: &Co
 }
 
 /// Returns the collection, snapshot and query of a call.
-fn bind(owner: &Owner, asked: &Asked, control: &Control) -> Result<Bound, Fault> {
+fn bind(owner: &Owner, asked: &WireQuery, control: &Control) -> Result<Bound, Fault> {
     let collection = owner.collection(&asked.place)?;
     let bytes = serde_json::to_vec(&asked.question).map_err(|e| Fault::internal(e.to_string()))?;
     let (question, _) = Question::from_json(&bytes, &collection.schema()).map_err(streams::wire_fault)?;

@@ -1,6 +1,6 @@
 //! The groups a process serves at one port. They come and go while it serves.
 
-use super::positions::{Noting, Positions};
+use super::positions::{PositionSubscriber, Positions};
 use super::scans::ScanExecutor;
 use super::service::Service;
 use super::slots::FairSlots;
@@ -37,7 +37,7 @@ const STREAMS_MAX: u32 = 4096;
 
 /// The groups that a process serves, by number.
 #[derive(Default)]
-pub struct Served(watch::Sender<Groups>);
+pub struct ServedGroups(watch::Sender<Groups>);
 
 #[derive(Default)]
 struct Groups {
@@ -46,18 +46,18 @@ struct Groups {
     ending: usize,
 }
 
-impl fmt::Debug for Served {
+impl fmt::Debug for ServedGroups {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.0.borrow().owners.keys()).finish()
     }
 }
 
-impl Served {
+impl ServedGroups {
     /// Serves a group through a backend with its partitions, until the returned value is dropped.
-    pub fn mount(self: &Arc<Self>, group: u16, backend: Arc<dyn Backend>, options: ServeOptions) -> Mounted {
+    pub fn mount(self: &Arc<Self>, group: u16, backend: Arc<dyn Backend>, options: ServeOptions) -> MountedGroup {
         let (close, closing) = watch::channel(Closing::Open);
         let positions = Arc::new(Positions::default());
-        backend.subscribe(Arc::new(Noting(Arc::downgrade(&positions))));
+        backend.subscribe(Arc::new(PositionSubscriber(Arc::downgrade(&positions))));
         // After the registration, so that no write falls between the two.
         positions.begin(backend.held());
         let owner = Arc::new(Owner {
@@ -72,7 +72,7 @@ impl Served {
             options,
         });
         self.0.send_modify(|groups| drop(groups.owners.insert(group, owner.clone())));
-        Mounted { served: self.clone(), group, owner, close }
+        MountedGroup { served: self.clone(), group, owner, close }
     }
 
     /// Returns the owner of a group.
@@ -93,20 +93,20 @@ impl Served {
 }
 
 /// A group being served; dropping it ends that.
-pub struct Mounted {
-    served: Arc<Served>,
+pub struct MountedGroup {
+    served: Arc<ServedGroups>,
     group: u16,
     owner: Arc<Owner>,
     close: watch::Sender<Closing>,
 }
 
-impl fmt::Debug for Mounted {
+impl fmt::Debug for MountedGroup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Mounted").field(&self.group).finish()
     }
 }
 
-impl Mounted {
+impl MountedGroup {
     /// Takes no more calls for the group, ends its running responses, and lets other calls finish for a while.
     pub async fn unmount(self) {
         self.close(Closing::Cut);
@@ -142,14 +142,14 @@ impl Mounted {
     }
 }
 
-impl Drop for Mounted {
+impl Drop for MountedGroup {
     fn drop(&mut self) {
         self.close(Closing::Cut);
     }
 }
 
 /// Counts a group that was handed over, until its responses have ended.
-struct Ending(Arc<Served>);
+struct Ending(Arc<ServedGroups>);
 
 impl Drop for Ending {
     fn drop(&mut self) {
@@ -167,7 +167,7 @@ pub async fn serve(
     options: ServeOptions,
     stop: impl Future<Output = ()> + Send,
 ) -> io::Result<()> {
-    let served = Arc::new(Served::default());
+    let served = Arc::new(ServedGroups::default());
     let (scans, tls) = (options.scans.clone(), options.tls.clone());
     let mounted = served.mount(0, backend, options);
     let stopped = async {
@@ -183,7 +183,7 @@ pub async fn serve(
 /// # Errors
 /// Those of the listener.
 pub async fn serve_groups(
-    served: Arc<Served>,
+    served: Arc<ServedGroups>,
     (listener, tls): (TcpListener, Option<RoleTls>),
     stop: impl Future<Output = ()> + Send,
 ) -> io::Result<()> {

@@ -1,8 +1,8 @@
 //! The Arrow Flight calls that are served.
 
-use super::{Closing, Owner, Served, acts, answers, appends};
+use super::{Closing, Owner, ServedGroups, acts, answers, appends};
 use crate::wire::answer::{Meta, Reply};
-use crate::wire::call::{Call, Do, Get};
+use crate::wire::call::{ActionCall, Call, Get};
 use crate::wire::{GROUP_HEADER, OWNER_HEADER, REFUSED_HEADER, SCAN_SERVER, fault::Fault};
 use arrow_flight::flight_service_server::FlightService;
 use arrow_flight::{
@@ -21,7 +21,7 @@ use tonic::{Request, Response, Status, Streaming};
 /// Messages of a response queued for sending: one is encoded while another is in flight.
 const AHEAD: usize = 2;
 
-pub(crate) struct Service(pub(crate) Arc<Served>);
+pub(crate) struct Service(pub(crate) Arc<ServedGroups>);
 
 type Messages<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
@@ -126,7 +126,7 @@ impl FlightService for Service {
     async fn do_action(&self, request: Request<Action>) -> Result<Response<Self::DoActionStream>, Status> {
         let owner = self.owner(&request)?;
         owner.owns(&request)?;
-        let bodies: Vec<Bytes> = match Call::<Do>::from_json(&request.into_inner().body) {
+        let bodies: Vec<Bytes> = match Call::<ActionCall>::from_json(&request.into_inner().body) {
             Ok(call) => acts::act(&owner, call).await,
             Err(fault) => vec![Reply::<()>::to_bytes(Err::<(), Fault>(fault))],
         };

@@ -5,7 +5,7 @@
 //! a query of another tenant by one step only.
 
 use crate::wire::fault::Fault;
-use meridian_model::policy::queue::{Class, Dequeued, Patience};
+use meridian_model::policy::queue::{Class, Dequeued, JobTimeout};
 use meridian_model::policy::turns::TenantQueues;
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -52,7 +52,7 @@ impl FairSlots {
             // Queued even if a slot is free, so that it counts as a turn.
             let weight = state.weights.get(tenant).copied().unwrap_or(1);
             let pushed =
-                state.lines.push((tenant.into(), weight), Class::Default, Duration::ZERO, Patience::Endless, tell);
+                state.lines.push((tenant.into(), weight), Class::Default, Duration::ZERO, JobTimeout::Endless, tell);
             pushed
                 .map_err(|_| Fault::Busy("too many questions wait for the owner of the data: try again".to_owned()))?;
         }

@@ -1,7 +1,7 @@
 //! Unbounded responses: rows and changes, in steps.
 
 use super::Owner;
-use super::answers::{Out, send};
+use super::answers::{ResponseSender, send};
 use super::pace::Paced;
 use super::seat::Seat;
 use crate::wire::answer::{ChangesHead, Meta, RowsSoFar};
@@ -66,7 +66,7 @@ pub(super) trait Steps: Send {
 }
 
 /// Output of one turn.
-struct Given {
+struct TurnOutput {
     messages: Vec<FlightData>,
     /// Whether the response ends with it.
     is_end: bool,
@@ -74,14 +74,16 @@ struct Given {
 
 /// Takes the batches of one turn: until there are enough rows to be worth the wait for a turn, or the end, which a
 /// small response reaches at once.
-fn take(steps: &mut dyn Steps, encoder: &mut Encoder) -> Result<Given, Fault> {
+fn take(steps: &mut dyn Steps, encoder: &mut Encoder) -> Result<TurnOutput, Fault> {
     let (mut all, mut taken) = (Vec::new(), 0);
     while taken < steps.turn_rows() && all.len() < TURN_MESSAGES {
-        let Some((messages, rows)) = steps.next(encoder)? else { return Ok(Given { messages: all, is_end: true }) };
+        let Some((messages, rows)) = steps.next(encoder)? else {
+            return Ok(TurnOutput { messages: all, is_end: true });
+        };
         all.extend(messages);
         taken += rows;
     }
-    Ok(Given { messages: all, is_end: steps.is_end() })
+    Ok(TurnOutput { messages: all, is_end: steps.is_end() })
 }
 
 /// Sends a response, turn by turn.
@@ -89,7 +91,7 @@ pub(super) async fn stream(
     (owner, mut seat): (&Owner, Seat),
     mut steps: Box<dyn Steps>,
     control: &Control,
-    out: &Out,
+    out: &ResponseSender,
 ) -> Result<(), Fault> {
     send(out, [steps.head().alone()]).await;
     let mut encoder = Encoder::new();
@@ -106,7 +108,7 @@ pub(super) async fn stream(
         });
         let given;
         (steps, encoder, given) = step.await?;
-        let Given { messages, is_end } = given?;
+        let TurnOutput { messages, is_end } = given?;
         send(out, messages).await;
         if is_end {
             send(out, [steps.end().alone()]).await;

@@ -34,7 +34,7 @@ pub(crate) struct Meta {
     pub(crate) value: Option<Value>,
     /// Positions of collections that have moved.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) moved: Vec<Moved>,
+    pub(crate) moved: Vec<PartitionPosition>,
     /// Why the stream ends early. Sent in the stream, because its status has no room for a hundred mistakes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) fault: Option<Fault>,
@@ -62,7 +62,7 @@ pub(crate) struct ChangesHead {
 
 /// Position of a partition of a collection.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Moved {
+pub(crate) struct PartitionPosition {
     pub(crate) tenant: String,
     pub(crate) name: String,
     pub(crate) made: i64,

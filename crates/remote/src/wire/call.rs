@@ -7,7 +7,7 @@
 
 use super::described::CollectionRef;
 use super::fault::Fault;
-use meridian_backend::{At, Near, OnConflict, Settings};
+use meridian_backend::{Near, OnConflict, ReadPoint, Settings};
 use meridian_model::{Field, Positions, Schema, Seq};
 use meridian_observe as observe;
 use meridian_query::ByValue;
@@ -73,15 +73,15 @@ pub(crate) struct WireAt {
     history: bool,
 }
 
-impl From<At> for WireAt {
-    fn from(at: At) -> WireAt {
+impl From<ReadPoint> for WireAt {
+    fn from(at: ReadPoint) -> WireAt {
         WireAt { seq: at.seq.map(|seqs| seqs.map(|seq| seq.0)), history: at.history }
     }
 }
 
-impl From<WireAt> for At {
-    fn from(at: WireAt) -> At {
-        At { seq: at.seq.map(|seqs| seqs.map(Seq)), history: at.history, eventual: None }
+impl From<WireAt> for ReadPoint {
+    fn from(at: WireAt) -> ReadPoint {
+        ReadPoint { seq: at.seq.map(|seqs| seqs.map(Seq)), history: at.history, eventual: None }
     }
 }
 
@@ -113,7 +113,7 @@ impl From<WireNear> for Near {
 /// A query in the encoding of `query::wire`, with its snapshot.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Asked {
+pub(crate) struct WireQuery {
     pub(crate) place: CollectionRef,
     pub(crate) at: WireAt,
     pub(crate) question: Value,
@@ -125,7 +125,7 @@ pub(crate) struct Asked {
     pub(crate) busy_timeout_us: Option<u64>,
 }
 
-impl Asked {
+impl WireQuery {
     pub(crate) fn busy_timeout(&self) -> Duration {
         Duration::from_micros(self.busy_timeout_us.unwrap_or(0))
     }
@@ -136,13 +136,13 @@ impl Asked {
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum Get {
     /// Rows of an items query.
-    Rows(Asked),
+    Rows(WireQuery),
     /// Rows of an items query from one partition, each with its cursor.
-    PartRows(Asked),
+    PartRows(WireQuery),
     /// Partial result of any other query.
-    Partial(Asked),
+    Partial(WireQuery),
     /// Cost of an items query.
-    Explain(Asked),
+    Explain(WireQuery),
     /// Where to cut all events into parts.
     Cuts { place: CollectionRef, at: WireAt, parts: usize },
     /// The event with an id, from the history.
@@ -168,7 +168,7 @@ pub(crate) enum Get {
 /// Calls of `DoAction`.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub(crate) enum Do {
+pub(crate) enum ActionCall {
     /// Returns the identity of the server.
     Hello,
     Describe {

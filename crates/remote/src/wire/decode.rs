@@ -88,12 +88,12 @@ fn check(batch: arrow_ipc::RecordBatch<'_>, body: usize) -> Result<(), ArrowErro
 
 /// A response that is one batch, assembled from its pieces.
 #[derive(Default)]
-pub(crate) struct Whole {
+pub(crate) struct BatchAssembler {
     pieces: Vec<RecordBatch>,
     bytes: usize,
 }
 
-impl Whole {
+impl BatchAssembler {
     pub(crate) fn add(&mut self, piece: RecordBatch) -> Result<(), Fault> {
         self.bytes += piece.get_array_memory_size();
         if self.bytes > WHOLE_BYTES_MAX {
@@ -142,7 +142,7 @@ mod tests {
             let messages = encoder.encode(&batch, &Meta::done()).unwrap();
             assert!(messages.iter().all(|message| message.data_body.len() <= 2 * PIECE_BYTES));
             assert!(count < 100_000 || messages.len() > 5, "{}", messages.len());
-            let (mut whole, mut done, last) = (Whole::default(), 0, messages.len() - 1);
+            let (mut whole, mut done, last) = (BatchAssembler::default(), 0, messages.len() - 1);
             for (n, message) in messages.into_iter().enumerate() {
                 let (columns, meta) = decoder.decode(message).unwrap();
                 columns.into_iter().for_each(|columns| whole.add(columns).unwrap());

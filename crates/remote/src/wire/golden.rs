@@ -2,7 +2,7 @@
 //! the same way.
 
 use super::answer::{Meta, Reply, WireWritten};
-use super::call::{Call, Do, Get, Put, VERSION};
+use super::call::{ActionCall, Call, Get, Put, VERSION};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ fn calls<T: Serialize + DeserializeOwned>(all: &Value) {
 fn golden_messages_read_and_are_written_so_still() {
     let all = fixture(VERSION);
     calls::<Get>(&all["get"]);
-    calls::<Do>(&all["do"]);
+    calls::<ActionCall>(&all["do"]);
     calls::<Put>(&all["put"]);
     for meta in all["meta"].as_array().unwrap() {
         let read = Meta::from_bytes(&serde_json::to_vec(meta).unwrap()).unwrap();

@@ -1,7 +1,7 @@
 //! Every query through a gateway has the same result as at the owner's own backend.
 
 use super::world::{PATIENCE, Ship, TENANT, World, control, fleet, ships};
-use meridian_backend::{At, Backend, Collection, Near, Partitioned, Read, RowSink, Write};
+use meridian_backend::{Backend, Collection, Near, Partitioned, ReadPoint, ReadResult, RowSink, Write};
 use meridian_model::filter::{Predicate, parse_text};
 use meridian_model::{Batch, Field, FieldType, IdRole, Layout, Positions, Projection, Schema, Seq, Seqs};
 use meridian_query::{
@@ -44,7 +44,7 @@ fn predicate(text: Option<&str>, schema: &Schema) -> Predicate {
 /// All rows of a page: ids, numbers, distances and columns as text, and how the page ends.
 type Page = (Vec<String>, Option<Cursor>, Option<u64>, u64, Seqs);
 
-fn page(collection: &dyn Collection, at: At, items: &Items) -> Page {
+fn page(collection: &dyn Collection, at: ReadPoint, items: &Items) -> Page {
     let control = control(PATIENCE);
     let mut rows = collection.items(at, items, &control).unwrap();
     let mut all = Vec::new();
@@ -64,7 +64,7 @@ fn page(collection: &dyn Collection, at: At, items: &Items) -> Page {
 
 /// Returns all pages of a query, on the snapshot of the first.
 fn pages(collection: &dyn Collection, items: &Items) -> Vec<Page> {
-    let (mut items, mut at, mut pages) = (items.clone(), At::newest(), Vec::new());
+    let (mut items, mut at, mut pages) = (items.clone(), ReadPoint::newest(), Vec::new());
     loop {
         let page = page(collection, at.clone(), &items);
         (items.after, at.seq) = (page.1.clone(), Some(page.4.clone()));
@@ -77,10 +77,13 @@ fn pages(collection: &dyn Collection, items: &Items) -> Vec<Page> {
 }
 
 /// Returns a result without the parts that differ from run to run.
-fn timeless<T: std::fmt::Debug>(read: Result<Read<T>, QueryError>, stats: impl Fn(&mut T) -> &mut Stats) -> String {
+fn timeless<T: std::fmt::Debug>(
+    read: Result<ReadResult<T>, QueryError>,
+    stats: impl Fn(&mut T) -> &mut Stats,
+) -> String {
     match read {
         Err(error) => format!("{error:?}"),
-        Ok(Read { head, mut value }) => {
+        Ok(ReadResult { head, mut value }) => {
             let stats = stats(&mut value);
             (stats.plan_us, stats.scan_us) = (0, 0);
             format!("{:?} {} {} {value:?}", head.seq, head.rows, head.missing.len())
@@ -174,36 +177,36 @@ proptest! {
         for order in orders {
             let items = Items { predicate: predicate.clone(), order, limit: Some(limit), ..Items::all(&schema) };
             same!(both, |c: &dyn Collection| pages(c, &items));
-            same!(both, |c: &dyn Collection| c.explain(At::newest(), &items, &within()).unwrap().value.returned);
+            same!(both, |c: &dyn Collection| c.explain(ReadPoint::newest(), &items, &within()).unwrap().value.returned);
         }
         let all = Items { predicate: predicate.clone(), ..Items::all(&schema) };
-        same!(both, |c: &dyn Collection| page(c, At::newest(), &all));
-        same!(both, |c: &dyn Collection| c.cuts(At::newest(), 4, &within()).unwrap());
-        for cut in both.0.cuts(At::newest(), 4, &within()).unwrap() {
+        same!(both, |c: &dyn Collection| page(c, ReadPoint::newest(), &all));
+        same!(both, |c: &dyn Collection| c.cuts(ReadPoint::newest(), 4, &within()).unwrap());
+        for cut in both.0.cuts(ReadPoint::newest(), 4, &within()).unwrap() {
             let part = Items { until: Some(cut), ..all.clone() };
-            same!(both, |c: &dyn Collection| page(c, At::newest(), &part));
+            same!(both, |c: &dyn Collection| page(c, ReadPoint::newest(), &part));
         }
-        same!(both, |c: &dyn Collection| c.count(At::newest(), &predicate, u64::MAX, &within()).unwrap());
-        same!(both, |c: &dyn Collection| c.count(At::newest(), &predicate, 0, &within()).unwrap());
+        same!(both, |c: &dyn Collection| c.count(ReadPoint::newest(), &predicate, u64::MAX, &within()).unwrap());
+        same!(both, |c: &dyn Collection| c.count(ReadPoint::newest(), &predicate, 0, &within()).unwrap());
 
         let by = [None, schema.field_index("ship")];
         let windows = [None, Some(Windows::parse("PT6H", "UTC").unwrap())];
         for (by, windows) in by.into_iter().zip(windows) {
             let functions = Function::parse("count,sum(speed),avg(speed),min(crew),max(crew),sum(crew)", &schema).unwrap();
             let question = Aggregate { predicate: predicate.clone(), functions, windows, by: by.into_iter().collect(), empty: by.is_none() };
-            same!(both, |c: &dyn Collection| timeless(c.aggregate(At::newest(), &question, &within()), |a| &mut a.stats));
+            same!(both, |c: &dyn Collection| timeless(c.aggregate(ReadPoint::newest(), &question, &within()), |a| &mut a.stats));
         }
         let density = Density { predicate: predicate.clone(), bbox: [-180.0, -90.0, 180.0, 90.0], width: 36, height: 18 };
-        same!(both, |c: &dyn Collection| timeless(c.density(At::newest(), &density, &within()), |a| &mut a.stats));
+        same!(both, |c: &dyn Collection| timeless(c.density(ReadPoint::newest(), &density, &within()), |a| &mut a.stats));
         for density in [false, true] {
             let tile = Tile { predicate: predicate.clone(), z: 1, row: 0, column: 1, layer: "ships".into(), fields: None, density };
-            same!(both, |c: &dyn Collection| timeless(c.tile(At::newest(), &tile, &within()), |a| &mut a.stats));
+            same!(both, |c: &dyn Collection| timeless(c.tile(ReadPoint::newest(), &tile, &within()), |a| &mut a.stats));
         }
         let track = Track { object: "ship1".into(), predicate: predicate.clone(), simplify_m: Some(1000.0) };
-        same!(both, |c: &dyn Collection| timeless(c.track(At::history(), &track, &within()), |a| &mut a.stats));
+        same!(both, |c: &dyn Collection| timeless(c.track(ReadPoint::history(), &track, &within()), |a| &mut a.stats));
         for after in [None, Some(ByValue::Text("ship1".into()))] {
             let passages = Passages { predicate: predicate.clone(), after, limit: 3 };
-            same!(both, |c: &dyn Collection| timeless(c.passages(At::history(), &passages, &within()), |a| &mut a.stats));
+            same!(both, |c: &dyn Collection| timeless(c.passages(ReadPoint::history(), &passages, &within()), |a| &mut a.stats));
         }
         let id = if given { format!("id{}", batches[0][0].id) } else { written.map_or_else(String::new, |written| written.first.to_id()) };
         for id in [id.as_str(), "absent"] {
@@ -249,7 +252,7 @@ fn fields_that_come_later_are_known_at_once() {
     // A batch with the previous schema is written with nulls, and the response has the new schema.
     ours.write(Write::new(ships(&before, &fleet(3)))).unwrap();
     let items = Items::all(&ours.schema());
-    assert_eq!(page(&*ours, At::newest(), &items), page(&*theirs, At::newest(), &items));
+    assert_eq!(page(&*ours, ReadPoint::newest(), &items), page(&*theirs, ReadPoint::newest(), &items));
     assert_eq!(Arc::clone(&ours.event("id1").unwrap().value.unwrap().0.schema().clone()), theirs.schema());
 }
 

@@ -2,7 +2,7 @@
 
 use super::reluctant::{DOUBTFUL, Reluctant};
 use super::world::{Owner, PATIENCE, SHIPS, TENANT, World, control, fleet, gateway, ships, store};
-use meridian_backend::{At, Backend, StoreError, Write, WriteError};
+use meridian_backend::{Backend, ReadPoint, StoreError, Write, WriteError};
 use meridian_model::filter::Predicate;
 use meridian_model::{IdRole, Invalid, Seq, Seqs, schema_spec};
 use meridian_query::{Items, Order, QueryError, Track};
@@ -60,7 +60,7 @@ fn of_writes() {
     let changed = ours.write(Write::new(ships(&ours.schema(), &fleet(1))).replacing_only(Seq::new(99, 0))).unwrap_err();
     assert!(matches!(changed, WriteError::Changed), "{changed:?}");
     assert_eq!(ours.delete(&["id0".into(), "absent".into()]).unwrap().deleted, 1);
-    let deleted = ours.delete_matching(&Predicate::all(), At::newest(), &control(PATIENCE)).unwrap();
+    let deleted = ours.delete_matching(&Predicate::all(), ReadPoint::newest(), &control(PATIENCE)).unwrap();
     assert_eq!(deleted.deleted, 2);
 }
 
@@ -69,24 +69,24 @@ fn of_questions() {
     let world = World::new();
     let (theirs, ours) = world.collection("ships", IdRole::Given);
     let items = Items { order: Order::Fields(Vec::new()), limit: None, ..Items::all(&ours.schema()) };
-    let text = |c: &dyn meridian_backend::Collection| match c.items(At::newest(), &items, &control(PATIENCE)) {
+    let text = |c: &dyn meridian_backend::Collection| match c.items(ReadPoint::newest(), &items, &control(PATIENCE)) {
         Err(QueryError::Invalid(invalid)) => invalid,
         Err(other) => panic!("{other:?}"),
         Ok(_) => panic!("answered"),
     };
     assert_eq!(text(&*ours), text(&*theirs));
     let track = Track { object: "ship1".into(), predicate: Predicate::all(), simplify_m: Some(-1.0) };
-    let error = ours.track(At::newest(), &track, &control(PATIENCE)).unwrap_err();
+    let error = ours.track(ReadPoint::newest(), &track, &control(PATIENCE)).unwrap_err();
     assert!(
         matches!(error, QueryError::Invalid(Invalid { field: Some(ref field), .. }) if field == "simplify"),
         "{error:?}"
     );
-    let at = At { seq: Some(Seqs::one(Seq::new(77, 3))), history: false, eventual: None };
+    let at = ReadPoint { seq: Some(Seqs::one(Seq::new(77, 3))), history: false, eventual: None };
     match ours.items(at, &Items::all(&ours.schema()), &control(PATIENCE)) {
         Err(QueryError::Gone(gone)) => assert_eq!(gone.seq, Seq::new(77, 3)),
         other => panic!("{:?}", other.err()),
     }
-    let over = ours.count(At::newest(), &Predicate::all(), u64::MAX, &control(Duration::ZERO)).unwrap_err();
+    let over = ours.count(ReadPoint::newest(), &Predicate::all(), u64::MAX, &control(Duration::ZERO)).unwrap_err();
     assert!(matches!(over, QueryError::Deadline), "{over:?}");
 }
 

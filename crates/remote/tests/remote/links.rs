@@ -2,11 +2,11 @@
 
 use super::proxy::Proxy;
 use super::world::{Group, Owner, PATIENCE, PROCESS, TENANT, World, control, fleet, gateway, ships, store};
-use meridian_backend::{At, Backend, Collection, Operation, Rows, StoreError, Write, WriteError};
+use meridian_backend::{Backend, Collection, Operation, ReadPoint, Rows, StoreError, Write, WriteError};
 use meridian_model::IdRole;
-use meridian_observe::{Current, EndedSpan, Figures, Kind, Sampling, SpanSink, Tracer};
+use meridian_observe::{EndedSpan, Kind, Sampling, SpanSink, Tracer, TracerStats, WorkContext};
 use meridian_query::{CancelFlag, Control, Items, QueryError};
-use meridian_remote::{Mounted, OwnerAt};
+use meridian_remote::{MountedGroup, OwnerAt};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -22,7 +22,7 @@ fn large(world: &World) -> Arc<dyn Collection> {
 }
 
 fn begin(collection: &dyn Collection, control: &Control) -> Box<dyn Rows> {
-    collection.items(At::newest(), &Items::all(&collection.schema()), control).unwrap()
+    collection.items(ReadPoint::newest(), &Items::all(&collection.schema()), control).unwrap()
 }
 
 #[test]
@@ -111,11 +111,11 @@ fn a_question_ends_with_its_deadline_and_with_its_flag_though_the_owner_is_silen
     let ours = remote.collection(TENANT, "ships").unwrap().unwrap();
     let items = Items::all(&ours.schema());
     proxy.swallow(true);
-    let late = ours.items(At::newest(), &items, &control(Duration::from_millis(50))).err();
+    let late = ours.items(ReadPoint::newest(), &items, &control(Duration::from_millis(50))).err();
     assert!(matches!(late, Some(QueryError::Deadline)), "{late:?}");
     let cancel = CancelFlag::new();
     let control = Control::new(meridian_backend::Seams::real().clock, PATIENCE, cancel.clone());
-    let asking = std::thread::spawn(move || ours.items(At::newest(), &items, &control).err());
+    let asking = std::thread::spawn(move || ours.items(ReadPoint::newest(), &items, &control).err());
     cancel.cancel();
     let cancelled = asking.join().unwrap();
     assert!(matches!(cancelled, Some(QueryError::Cancelled)), "{cancelled:?}");
@@ -228,8 +228,8 @@ impl SpanSink for Spans {
         self.0.lock().push(span);
     }
 
-    fn figures(&self) -> Figures {
-        Figures::default()
+    fn figures(&self) -> TracerStats {
+        TracerStats::default()
     }
 }
 
@@ -246,10 +246,10 @@ fn what_the_owner_does_is_a_part_of_the_callers_trace() {
     let (trace, _request) = ours.begin(|| None, "request", Kind::Server);
     let id = trace.as_ref().unwrap().id();
     let made = meridian_model::schema_spec::parse("note:String,*geom:Point").unwrap();
-    Current { trace, ..Current::default() }.run(|| {
+    WorkContext { trace, ..WorkContext::default() }.run(|| {
         let made = remote.create(TENANT, "notes", made, Default::default()).unwrap();
         let items = Items::all(&made.schema());
-        assert_eq!(made.items(At::newest(), &items, &control(PATIENCE)).unwrap().count(), 0);
+        assert_eq!(made.items(ReadPoint::newest(), &items, &control(PATIENCE)).unwrap().count(), 0);
     });
     let began = std::time::Instant::now();
     let ended = |name: &str| at_owner.0.lock().iter().any(|span| span.name == name);
@@ -295,7 +295,9 @@ fn calls_wait_for_a_process_that_opens_what_it_took_over() {
 }
 
 /// Reads a large response, and ends its group this way once it has begun. Returns the number of events, and the error.
-fn read_across<F: Future<Output = ()> + Send + 'static>(way: impl FnOnce(Mounted) -> F) -> (usize, Option<QueryError>) {
+fn read_across<F: Future<Output = ()> + Send + 'static>(
+    way: impl FnOnce(MountedGroup) -> F,
+) -> (usize, Option<QueryError>) {
     let world = World::new();
     large(&world);
     let mut former = Group::serve(world.embedded.clone(), 0, 2);
@@ -324,7 +326,7 @@ fn an_answer_goes_on_when_its_group_is_passed_on_and_is_cut_when_it_is_lost_or_c
     assert!(error.is_none(), "{error:?}");
     assert_eq!(events, MANY as usize);
     for is_lost in [true, false] {
-        let way = |mounted: Mounted| async move {
+        let way = |mounted: MountedGroup| async move {
             if is_lost { mounted.unmount().await } else { mounted.pass_on(std::future::ready(())).await }
         };
         let (events, error) = read_across(way);

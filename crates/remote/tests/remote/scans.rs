@@ -2,7 +2,7 @@
 
 use super::proxy::Proxy;
 use super::world::{Owner, PATIENCE, Ship, TENANT, control, fleet, ships, store};
-use meridian_backend::{At, Backend, Collection, Embedded, Eventual, Operation, Seams, Settings, Write};
+use meridian_backend::{Backend, Collection, Embedded, Eventual, Operation, ReadPoint, Seams, Settings, Write};
 use meridian_model::policy::busy::Limits;
 use meridian_model::policy::selector::{Absent, Fallback, Hedging, Profiles};
 use meridian_model::{IdRole, Schema, Seqs, schema_spec};
@@ -46,15 +46,15 @@ fn gateway(owner: &Owner, rule: Absent) -> (watch::Sender<Arc<[ScanAt]>>, Arc<Re
     (told, RemoteBackend::connect(owner, records, options).unwrap())
 }
 
-pub fn eventual() -> At {
-    At { eventual: Some(Eventual::default()), ..At::newest() }
+pub fn eventual() -> ReadPoint {
+    ReadPoint { eventual: Some(Eventual::default()), ..ReadPoint::newest() }
 }
 
 /// Returns the numbers of all rows of a response, and where its next page begins. Calls `after_first` once it has
 /// begun.
 pub fn rows(
     collection: &dyn Collection,
-    at: At,
+    at: ReadPoint,
     items: &Items,
     after_first: impl FnOnce(),
 ) -> (Vec<u64>, Option<Cursor>) {
@@ -100,7 +100,7 @@ fn another_server_goes_on_after_the_last_row() {
                 proxy.cut_after(64 << 10);
             };
             let found = rows(&*ours, eventual(), &items, cut);
-            let expected = rows(&*theirs, At::newest(), &items, || ());
+            let expected = rows(&*theirs, ReadPoint::newest(), &items, || ());
             assert_eq!(found.0.len(), expected.0.len(), "{:?} of {partitions}", items.order);
             assert!(found == expected, "{:?} of {partitions}", items.order);
         }
@@ -110,7 +110,7 @@ fn another_server_goes_on_after_the_last_row() {
         let question =
             Aggregate { predicate: all.predicate.clone(), functions, windows: None, by: Vec::new(), empty: false };
         let (theirs, ours) = (
-            theirs.aggregate(At::newest(), &question, &control(PATIENCE)).unwrap(),
+            theirs.aggregate(ReadPoint::newest(), &question, &control(PATIENCE)).unwrap(),
             ours.aggregate(eventual(), &question, &control(PATIENCE)).unwrap(),
         );
         assert_eq!(format!("{:?}", theirs.value.groups), format!("{:?}", ours.value.groups));
@@ -232,7 +232,7 @@ fn a_server_that_cannot_read_is_left_for_another() {
     for name in &names {
         let of = |backend: &dyn Backend| backend.collection(TENANT, name).unwrap().unwrap();
         let (ours, theirs) = (of(&*gateway), of(&*backend));
-        assert_eq!(rows(&*ours, eventual(), &all, || ()), rows(&*theirs, At::newest(), &all, || ()));
+        assert_eq!(rows(&*ours, eventual(), &all, || ()), rows(&*theirs, ReadPoint::newest(), &all, || ()));
     }
     assert!(failures() > 0, "the server that is cut off was never asked");
 }
@@ -273,7 +273,7 @@ fn the_owner_keeps_a_snapshot_that_a_scan_server_showed() {
         }
     }
     let shown = ours.items(eventual(), &page, &control(PATIENCE)).unwrap().head().seq.at(0);
-    let expected = rows(&*theirs, At { seq: Some(Seqs::one(shown)), ..At::newest() }, &page, || ());
+    let expected = rows(&*theirs, ReadPoint { seq: Some(Seqs::one(shown)), ..ReadPoint::newest() }, &page, || ());
     let mut next = 1_000;
     let mut pass = |seconds: i64| {
         clock.advance(seconds * SECOND);
@@ -290,7 +290,14 @@ fn the_owner_keeps_a_snapshot_that_a_scan_server_showed() {
         of_store.maintain().unwrap();
     };
     pass(299);
-    assert_eq!(rows(&*theirs, At { seq: Some(Seqs::one(shown)), ..At::newest() }, &page, || ()), expected);
+    assert_eq!(
+        rows(&*theirs, ReadPoint { seq: Some(Seqs::one(shown)), ..ReadPoint::newest() }, &page, || ()),
+        expected
+    );
     pass(400);
-    assert!(theirs.items(At { seq: Some(Seqs::one(shown)), ..At::newest() }, &page, &control(PATIENCE)).is_err());
+    assert!(
+        theirs
+            .items(ReadPoint { seq: Some(Seqs::one(shown)), ..ReadPoint::newest() }, &page, &control(PATIENCE))
+            .is_err()
+    );
 }

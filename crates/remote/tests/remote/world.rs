@@ -6,7 +6,7 @@ use meridian_model::{Batch, BatchBuilder, IdRole, Schema, schema_spec};
 use meridian_observe::Tracer;
 use meridian_query::{CancelFlag, Control};
 use meridian_remote::{
-    Mounted, OwnerAt, RemoteBackend, RemoteOptions, ScanExecutor, ServeOptions, Served, serve, serve_groups,
+    MountedGroup, OwnerAt, RemoteBackend, RemoteOptions, ScanExecutor, ServeOptions, ServedGroups, serve, serve_groups,
 };
 use meridian_store::{Options, Settings, Store};
 use parking_lot::Mutex;
@@ -102,7 +102,7 @@ impl Drop for Owner {
 /// A group of partitions that a process serves and may hand over.
 pub struct Group {
     pub address: SocketAddr,
-    mounted: Option<Mounted>,
+    mounted: Option<MountedGroup>,
     runtime: Option<Runtime>,
 }
 
@@ -114,14 +114,14 @@ impl Group {
         let seams = Seams::real();
         let clock = seams.clock.clone();
         let control = Arc::new(move |left, cancel: CancelFlag| Control::new(clock.clone(), left, cancel));
-        let served = Arc::new(Served::default());
+        let served = Arc::new(ServedGroups::default());
         let mounted = served.mount(number, backend, ServeOptions::new(epoch, control, seams.random));
         runtime.spawn(serve_groups(served, (listener, None), std::future::pending()));
         Group { address, mounted: Some(mounted), runtime: Some(runtime) }
     }
 
     /// Ends it in this way, in the background.
-    pub fn end<F: Future<Output = ()> + Send + 'static>(&mut self, way: impl FnOnce(Mounted) -> F) {
+    pub fn end<F: Future<Output = ()> + Send + 'static>(&mut self, way: impl FnOnce(MountedGroup) -> F) {
         self.runtime.as_ref().unwrap().spawn(way(self.mounted.take().unwrap()));
     }
 }

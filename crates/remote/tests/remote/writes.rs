@@ -2,7 +2,7 @@
 
 use super::proxy::Proxy;
 use super::world::{Owner, PATIENCE, TENANT, World, control, fleet, gateway, ships};
-use meridian_backend::{At, Backend, Collection, Write, WriteError};
+use meridian_backend::{Backend, Collection, ReadPoint, Write, WriteError};
 use meridian_model::filter::Predicate;
 use meridian_model::{IdRole, Positions, partition_of};
 use meridian_remote::OwnerAt;
@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 fn count(collection: &dyn Collection) -> u64 {
-    collection.count(At::newest(), &Predicate::all(), u64::MAX, &control(PATIENCE)).unwrap().unwrap()
+    collection.count(ReadPoint::newest(), &Predicate::all(), u64::MAX, &control(PATIENCE)).unwrap().unwrap()
 }
 
 fn until(mut holds: impl FnMut() -> bool) {

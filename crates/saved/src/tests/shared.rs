@@ -2,7 +2,7 @@
 
 use super::world::{NEWS, PATIENCE, World, everything, next, stop, titles};
 use crate::SavedSearches;
-use crate::assigned::Assigned;
+use crate::assigned::AssignedSearches;
 use crate::backup::BackupParts;
 use crate::registry::RECORDS;
 use meridian_backend::{Backend, Embedded, RecordSource, Records, Seams, StoreError};
@@ -30,7 +30,7 @@ fn beside(world: &World, bucket: &MemoryBucket) -> World {
     other
 }
 
-async fn take(assigned: &Arc<Assigned>, epoch: u64) -> Result<(), StoreError> {
+async fn take(assigned: &Arc<AssignedSearches>, epoch: u64) -> Result<(), StoreError> {
     let taking = assigned.clone();
     tokio::task::spawn_blocking(move || taking.take(epoch, Arc::new(|| true))).await.unwrap()
 }

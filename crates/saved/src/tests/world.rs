@@ -3,7 +3,7 @@
 use crate::Parts;
 use crate::SavedSearches;
 use crate::SavedSettings;
-use crate::assigned::{Assigned, SlotParts};
+use crate::assigned::{AssignedSearches, SlotParts};
 use crate::slots::SavedSlots;
 use meridian_admission::Ledger;
 use meridian_admission::identity::Identity;
@@ -82,8 +82,8 @@ impl World {
     }
 
     /// Opens the saved searches of a server.
-    pub(super) fn assigned(&self) -> Assigned {
-        Assigned::open(SlotParts::whole(self.parts()))
+    pub(super) fn assigned(&self) -> AssignedSearches {
+        AssignedSearches::open(SlotParts::whole(self.parts()))
     }
 
     /// Opens those of a gateway, which takes slots.

@@ -42,7 +42,7 @@ const PAGE_BYTES: u64 = 16 << 20;
 const NO_LINE: [u8; 32] = [0; 32];
 
 /// Receives lines, and the number of the first one.
-pub(crate) type Lined<'a> = dyn FnMut(u64, &[u8]) -> Result<(), StoreError> + 'a;
+pub(crate) type LineSink<'a> = dyn FnMut(u64, &[u8]) -> Result<(), StoreError> + 'a;
 
 /// The administrative acts of a server, oldest first.
 #[derive(Debug)]
@@ -134,7 +134,7 @@ impl AuditLog {
     }
 
     /// Passes all lines to `sink` in pieces, with the number of the first; used by backups.
-    pub(crate) fn copy(&self, sink: &mut Lined<'_>) -> Result<(), StoreError> {
+    pub(crate) fn copy(&self, sink: &mut LineSink<'_>) -> Result<(), StoreError> {
         // Lines written from here on lie beyond these lengths.
         let sizes = self.tail.lock().sizes.clone();
         for (first, bytes) in sizes {

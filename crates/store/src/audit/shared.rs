@@ -22,7 +22,7 @@ use crate::seams::{Clock, Seams};
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use trim::Trimmed;
+use trim::TrimPlan;
 
 /// Weight of the links at which their lines become a chapter.
 const CHAPTER_WEIGHT: u64 = 1 << 20;
@@ -107,7 +107,7 @@ impl SharedAudit {
     /// Appends lines after the known ones; `None` if another process has appended meanwhile.
     fn try_append(&self, state: &mut State, acts: &[Act]) -> Result<Option<u64>, StoreError> {
         let whole = self.chain.wants_whole(&state.end, 0, CHAPTER_WEIGHT);
-        let Trimmed { mut chapters, kept, said } = if whole { self.trim(state)? } else { Trimmed::default() };
+        let TrimPlan { mut chapters, kept, said } = if whole { self.trim(state)? } else { TrimPlan::default() };
         let now = self.clock.now();
         let again = kept.iter().map(|(time, act)| (*time, act));
         let (first, mut n, mut previous, mut lines) = (state.next, state.next, state.previous, Vec::new());

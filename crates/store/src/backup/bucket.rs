@@ -4,9 +4,9 @@
 //! keeps its objects in place until they are sent. One collection is open at a time.
 
 use super::pin::Pinned;
-use super::send::{Kept, Sent};
+use super::send::{RecordSource, Sent};
 use super::{Backup, BackupScope};
-use crate::audit::Lined;
+use crate::audit::LineSink;
 use crate::bucket::renewing;
 use crate::collection::Collection;
 use crate::control::ControlPlane;
@@ -86,11 +86,11 @@ impl ControlPlane {
             let kept = self.records(&kind);
             // Read now, so that damage refuses the backup instead of interrupting it.
             kept.names()?;
-            records.push((kind, Box::new(kept) as Box<dyn Kept>));
+            records.push((kind, Box::new(kept) as Box<dyn RecordSource>));
         }
         let sent = Sent { scope, have, cancelled, made: seams.clock.now() };
-        let mut reading = Reading { store: &store, owner, rest, open: None, partitions: VecDeque::new() };
-        let audit = |sink: &mut Lined<'_>| self.audit().copy(sink);
+        let mut reading = PartitionPins { store: &store, owner, rest, open: None, partitions: VecDeque::new() };
+        let audit = |sink: &mut LineSink<'_>| self.audit().copy(sink);
         let backup = renewing(&|| store.renew_pin(), || sent.all(out, &records, &audit, &mut reading));
         store.close()?;
         backup
@@ -98,7 +98,7 @@ impl ControlPlane {
 }
 
 /// Pins one partition after another.
-struct Reading<'a> {
+struct PartitionPins<'a> {
     store: &'a Store,
     owner: &'a dyn Flusher,
     rest: VecDeque<(String, String)>,
@@ -108,7 +108,7 @@ struct Reading<'a> {
     partitions: VecDeque<Arc<Collection>>,
 }
 
-impl Reading<'_> {
+impl PartitionPins<'_> {
     /// Opens the next collection in place of the previous one; false if there is none left.
     fn open_next(&mut self) -> Result<bool, StoreError> {
         if let Some((tenant, name)) = self.open.take() {
@@ -139,7 +139,7 @@ impl Reading<'_> {
     }
 }
 
-impl Iterator for Reading<'_> {
+impl Iterator for PartitionPins<'_> {
     type Item = Result<Pinned, StoreError>;
 
     fn next(&mut self) -> Option<Self::Item> {

@@ -3,7 +3,7 @@
 use super::pin::Pinned;
 use super::tar::TarWriter;
 use super::{Backup, BackupScope, COPY_BYTES, ERROR, FILES, LISTING, Saved, SavedFile, SavedLines, SavedRecord};
-use crate::audit::Lined;
+use crate::audit::LineSink;
 use crate::bucket::SharedRecords;
 use crate::codec::hash;
 use crate::error::StoreError;
@@ -55,27 +55,27 @@ impl Store {
         if let Some(damaged) = records.iter().find_map(|(_, records)| records.verify().into_iter().next()) {
             return Err(StoreError::corrupt(&damaged.path, damaged.detail));
         }
-        let records = records.into_iter().map(|(folder, records)| (folder, Box::new(records) as Box<dyn Kept>));
+        let records = records.into_iter().map(|(folder, records)| (folder, Box::new(records) as Box<dyn RecordSource>));
         let mut pinned = collections.iter().filter_map(|collection| match collection.pin() {
             // Dropped meanwhile.
             Err(_) if collection.stop.load(Ordering::Acquire) => None,
             pinned => Some(pinned),
         });
         let sent = Sent { scope, have, cancelled, made: self.now() };
-        let audit = |sink: &mut Lined<'_>| self.audit().copy(sink);
+        let audit = |sink: &mut LineSink<'_>| self.audit().copy(sink);
         sent.all(out, &records.collect::<Vec<_>>(), &audit, &mut pinned)
     }
 }
 
 /// Records of one kind.
-pub(super) trait Kept {
+pub(super) trait RecordSource {
     /// Returns their names, sorted.
     fn names(&self) -> Result<Vec<String>, StoreError>;
     /// Returns the record of this name; `None` if it is gone.
     fn get(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError>;
 }
 
-impl Kept for Records {
+impl RecordSource for Records {
     fn names(&self) -> Result<Vec<String>, StoreError> {
         self.names()
     }
@@ -85,7 +85,7 @@ impl Kept for Records {
     }
 }
 
-impl Kept for Arc<SharedRecords> {
+impl RecordSource for Arc<SharedRecords> {
     fn names(&self) -> Result<Vec<String>, StoreError> {
         self.as_ref().names()
     }
@@ -96,7 +96,7 @@ impl Kept for Arc<SharedRecords> {
 }
 
 /// Passes the lines of the audit log to a sink.
-type AuditLines<'a> = dyn Fn(&mut Lined<'_>) -> Result<(), StoreError> + 'a;
+type AuditLines<'a> = dyn Fn(&mut LineSink<'_>) -> Result<(), StoreError> + 'a;
 
 /// The content that is sent.
 pub(super) struct Sent<'a> {
@@ -113,7 +113,7 @@ impl Sent<'_> {
     pub(super) fn all(
         &self,
         out: &mut dyn Write,
-        records: &[(String, Box<dyn Kept>)],
+        records: &[(String, Box<dyn RecordSource>)],
         audit: &AuditLines<'_>,
         pinned: &mut dyn Iterator<Item = Result<Pinned, StoreError>>,
     ) -> Result<Backup, StoreError> {
@@ -164,7 +164,7 @@ fn send(
 /// Sends the records that other crates keep, and begins the listing with them.
 fn send_records(
     tar: &mut TarWriter<'_>,
-    all: &[(String, Box<dyn Kept>)],
+    all: &[(String, Box<dyn RecordSource>)],
     &Sent { scope, have, cancelled, made }: &Sent<'_>,
 ) -> Result<Backup, StoreError> {
     let mut backup = Backup { made, tenant: scope.tenant.clone(), ..Backup::default() };

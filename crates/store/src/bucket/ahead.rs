@@ -9,15 +9,15 @@ const WINDOW_MAX: usize = 8;
 
 /// Reads ahead along a chain.
 #[derive(Debug)]
-pub(super) struct Ahead<T> {
+pub(super) struct ReadAhead<T> {
     /// How many objects to read next. It doubles, so the end of a short chain costs few calls for absent names.
     window: usize,
     read: VecDeque<(LogPlace, T)>,
 }
 
-impl<T: Send> Ahead<T> {
-    pub(super) fn new() -> Ahead<T> {
-        Ahead { window: 1, read: VecDeque::new() }
+impl<T: Send> ReadAhead<T> {
+    pub(super) fn new() -> ReadAhead<T> {
+        ReadAhead { window: 1, read: VecDeque::new() }
     }
 
     /// Returns the object at a place. Once a writer's part of the chain has gone on, the places after it are read
@@ -59,7 +59,7 @@ mod tests {
             calls.fetch_add(1, Ordering::Relaxed);
             (place.number <= 40).then_some(place.number)
         };
-        let (mut ahead, mut at) = (Ahead::new(), LogPlace::FIRST);
+        let (mut ahead, mut at) = (ReadAhead::new(), LogPlace::FIRST);
         for number in 1..=40 {
             assert_eq!(ahead.get(at, read), Some(number));
             at = at.next();

@@ -13,7 +13,9 @@ use crate::codec::{Reader, frame, put_u8, put_u32, put_u64, unframe};
 use crate::error::StoreError;
 use crate::manifest::Manifest;
 use crate::seams::{Catalog, Clock, CommitError, Newest, Proof};
-use meridian_model::policy::owner::{Commit, CommitStep, Committed, Head, Kind, Known, Lookup, LookupStep, Rules};
+use meridian_model::policy::owner::{
+    Commit, CommitStep, Committed, Head, Kind, KnownObject, Lookup, LookupStep, Rules,
+};
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
@@ -36,7 +38,7 @@ pub(crate) struct BucketCatalog {
     /// Random, so that no other writer's object has the same bytes as one of this writer.
     writer: u64,
     /// The newest object known to this process.
-    known: Mutex<Option<Known>>,
+    known: Mutex<Option<KnownObject>>,
     /// Version of the newest manifest seen here.
     committed: Arc<AtomicU64>,
     /// Numbers of the receipts seen here.
@@ -94,7 +96,7 @@ impl BucketCatalog {
     }
 
     /// Finds the newest object and reads it.
-    fn look(&self) -> Result<(Known, Option<Manifest>), StoreError> {
+    fn look(&self) -> Result<(KnownObject, Option<Manifest>), StoreError> {
         let (mut look, mut read, mut receipt) = (Lookup::new(Rules::SERVER), (0, String::new(), Vec::new()), 0);
         loop {
             match look.step() {
@@ -109,7 +111,7 @@ impl BucketCatalog {
                 }
                 LookupStep::Exists(number) => look.exists(self.exists(number)?),
                 LookupStep::Nothing if receipt > 0 => return Err(self.lost(receipt)),
-                LookupStep::Nothing => return Ok((Known::nothing(), None)),
+                LookupStep::Nothing => return Ok((KnownObject::nothing(), None)),
                 LookupStep::Get(number) => {
                     let name = self.name(number);
                     match self.bucket.get(&name) {
@@ -135,7 +137,7 @@ impl BucketCatalog {
         }
     }
 
-    fn parse(&self, number: u64, name: &str, bytes: &[u8]) -> Result<(Known, Option<Manifest>), StoreError> {
+    fn parse(&self, number: u64, name: &str, bytes: &[u8]) -> Result<(KnownObject, Option<Manifest>), StoreError> {
         let path = self.path(name);
         let content = unframe(&path, MAGIC, VERSION, bytes)?;
         let mut reader = Reader::new(content);
@@ -153,7 +155,7 @@ impl BucketCatalog {
             _ => Some(Manifest::decode(&path, reader.rest())?),
         };
         let version = manifest.as_ref().map_or(0, Manifest::version);
-        Ok((Known { number, kind, version, ours: writer == self.writer, old }, manifest))
+        Ok((KnownObject { number, kind, version, ours: writer == self.writer, old }, manifest))
     }
 
     /// Creates the object after the known one: a manifest, or the end marker.

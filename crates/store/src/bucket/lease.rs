@@ -23,7 +23,7 @@ const TURNS: usize = 8;
 
 /// The owner of the lease, after a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Standing {
+pub enum LeaseState {
     /// This process; the next turn is due after this time.
     Owner(Duration),
     /// Another process, or none; check again after this time.
@@ -40,7 +40,7 @@ pub struct Lease {
     state: Mutex<State>,
     /// Allows one turn at a time.
     turning: Mutex<()>,
-    says: Mutex<Says>,
+    says: Mutex<LeaseStatement>,
 }
 
 /// The owner's statement about its collections, made at each renewal; `None` if it makes none now.
@@ -48,9 +48,9 @@ pub type Statement = Arc<dyn Fn() -> Option<Complete> + Send + Sync>;
 
 /// The statement, and the epoch of the terms that carry it.
 #[derive(Default)]
-struct Says(Option<(u64, Statement)>);
+struct LeaseStatement(Option<(u64, Statement)>);
 
-impl fmt::Debug for Says {
+impl fmt::Debug for LeaseStatement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Says").field(&self.0.as_ref().map(|(epoch, _)| epoch)).finish()
     }
@@ -100,7 +100,7 @@ impl Lease {
     /// is written, and counts only if the renewal stands. Then no other process has held the lease since the epoch
     /// began. A lease that was lost and retaken has another epoch, so statements about earlier state do not count.
     pub fn say(&self, epoch: u64, statement: Option<Statement>) {
-        *self.says.lock() = Says(statement.map(|statement| (epoch, statement)));
+        *self.says.lock() = LeaseStatement(statement.map(|statement| (epoch, statement)));
     }
 
     /// Returns the statement for a term of this epoch.
@@ -119,7 +119,7 @@ impl Lease {
     ///
     /// # Errors
     /// Errors of the bucket. These do not lose the lease; [`Lease::holds`] returns true for as long as it still holds.
-    pub fn turn(&self) -> Result<Standing, StoreError> {
+    pub fn turn(&self) -> Result<LeaseState, StoreError> {
         let _turning = self.turning.lock();
         for _ in 0..TURNS {
             let known = self.state.lock().number;
@@ -133,8 +133,8 @@ impl Lease {
                 state.candidate.look(term.as_ref(), now)
             };
             match step {
-                Step::Wait(after) if self.holds() => return Ok(Standing::Owner(after)),
-                Step::Wait(after) => return Ok(Standing::Other(term.filter(|term| !term.resigned), after)),
+                Step::Wait(after) if self.holds() => return Ok(LeaseState::Owner(after)),
+                Step::Wait(after) => return Ok(LeaseState::Other(term.filter(|term| !term.resigned), after)),
                 // Lost to another process: the next check shows which one.
                 Step::Write(next) => {
                     let next = Term { complete: self.statement(next.epoch), ..next };

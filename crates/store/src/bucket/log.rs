@@ -4,14 +4,16 @@
 //! `model::policy::owner` decides which object comes next and what a refusal means; its steps are executed here.
 
 use super::Bucket;
-use super::ahead::Ahead;
+use super::ahead::ReadAhead;
 use super::create::{create, outcome};
 use crate::codec::{Reader, frame, put_u8, put_u32, put_u64, unframe};
 use crate::error::StoreError;
 use crate::log::read_record;
 use crate::seams::Record;
 use crate::seams::{AppendError, Clock, LogPlace, Replayed, WriteLog};
-use meridian_model::policy::owner::{Appended, Held, Link, Reading, Replay, ReplayStep, Rules, Writer, obsolete};
+use meridian_model::policy::owner::{
+    Appended, Link, LogGroup, ReadOutcome, Replay, ReplayStep, Rules, Writer, obsolete,
+};
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -159,9 +161,9 @@ impl BucketLog {
         place: LogPlace,
         flushed: u64,
         replay: &mut Replay,
-        ahead: &mut Ahead<Result<Option<Read>, StoreError>>,
+        ahead: &mut ReadAhead<Result<Option<Read>, StoreError>>,
         found: &mut Replayed,
-        held: &mut VecDeque<Held>,
+        held: &mut VecDeque<LogGroup>,
     ) -> Result<(), StoreError> {
         let read = match ahead.get(place, |place| self.read(place)) {
             // This result may be old: the chain ends only where an object is absent now.
@@ -175,22 +177,22 @@ impl BucketLog {
             Err(error) => return Err(error),
         };
         match replay.read(link) {
-            Reading::Next => {}
-            Reading::Unlinked => {
+            ReadOutcome::Next => {}
+            ReadOutcome::Unlinked => {
                 found.damage.push(self.unlinked(place));
             }
-            Reading::Damaged => found.damage.extend(damage),
-            Reading::Missing(gap) => {
+            ReadOutcome::Damaged => found.damage.extend(damage),
+            ReadOutcome::Missing(gap) => {
                 let detail = "it is missing, and with it acknowledged writes: later objects of the log are there";
                 found.damage.push(StoreError::corrupt(&self.path(&self.name(gap)), detail));
                 return Ok(());
             }
-            Reading::Nothing => return Ok(()),
+            ReadOutcome::Nothing => return Ok(()),
         }
         if let Some(Read { content: Content::Group(records), bytes, .. }) = read {
             let last_position = records.last().map_or(0, |record| record.position);
             let time = records.first().map_or(0, |record| record.time);
-            held.push_back(Held { place, last_position, time, bytes });
+            held.push_back(LogGroup { place, last_position, time, bytes });
             found.records.extend(records.into_iter().filter(|record| record.position > flushed));
         }
         Ok(())
@@ -198,7 +200,7 @@ impl BucketLog {
 
     /// Returns problems of the chain from a place up to its current end. Nothing is fenced.
     pub(crate) fn damage(&self, flushed: u64, from: Option<LogPlace>) -> Result<Vec<StoreError>, StoreError> {
-        let (mut found, mut held, mut ahead) = (Replayed::default(), VecDeque::new(), Ahead::new());
+        let (mut found, mut held, mut ahead) = (Replayed::default(), VecDeque::new(), ReadAhead::new());
         let mut replay = Replay::new(Rules::SERVER, from.unwrap_or(LogPlace::FIRST), self.term);
         loop {
             match replay.step() {
@@ -227,7 +229,7 @@ impl BucketLog {
 
 impl WriteLog for BucketLog {
     fn replay(&mut self, flushed: u64, from: Option<LogPlace>) -> Result<Replayed, StoreError> {
-        let (mut found, mut held, mut ahead) = (Replayed::default(), VecDeque::new(), Ahead::new());
+        let (mut found, mut held, mut ahead) = (Replayed::default(), VecDeque::new(), ReadAhead::new());
         let mut replay = Replay::new(Rules::SERVER, from.unwrap_or(LogPlace::FIRST), self.term);
         self.chain = None;
         loop {
@@ -272,7 +274,7 @@ impl WriteLog for BucketLog {
         self.pace(bytes.len());
         let name = self.name(place);
         let created = create(self.bucket.as_ref(), self.clock.as_ref(), &name, &bytes);
-        let group = Held { place, last_position: last.position, time: first.time, bytes: bytes.len() as u64 };
+        let group = LogGroup { place, last_position: last.position, time: first.time, bytes: bytes.len() as u64 };
         let appended = match &mut self.chain {
             Some(chain) => chain.appended(outcome(&created), group, crc32c::crc32c(&bytes)),
             None => Appended::Unknown,

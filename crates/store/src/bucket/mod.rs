@@ -64,7 +64,7 @@ mod terms;
 pub use crate::seams::{Bucket, Put, Span, Upload};
 pub use groups::{decide_groups, groups_of, lease_of, terms_of};
 pub use kind::{expect_log, expect_streams};
-pub use lease::{Lease, OWNER, Standing, Statement};
+pub use lease::{Lease, LeaseState, OWNER, Statement};
 pub use levels::Levels;
 pub use memory::{BucketFault, MemoryBucket};
 pub use meridian_model::policy::lease::Term;
@@ -77,7 +77,7 @@ pub use restoring::check_whole;
 pub use roll::{Condition, Node, OnRoll, Roll};
 pub use scan_servers::{ScanServer, ScanServers, Serves};
 pub use storage::BucketStorage;
-pub use survey::{Flushed, GroupOwner, PIN_HELD, PinUse, ReaderPin, StoredStatus, Survey, Surveyed, Tail};
+pub use survey::{Flushed, GroupOwner, PIN_HELD, PinUse, ReaderPin, StoredStatus, Survey, SurveyedCollection, Tail};
 pub use terms::Terms;
 
 pub(crate) use groups::said as said_groups;

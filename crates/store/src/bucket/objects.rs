@@ -7,7 +7,7 @@ use super::{Bucket, Put, Upload};
 use crate::catalog::sidecars::is_sidecar;
 use crate::extents::{Extents, Source};
 use crate::manifest::FileEnd;
-use crate::seams::{Ahead, Clock, Object, ObjectWriter, Objects};
+use crate::seams::{Clock, Object, ObjectWriter, Objects, ReadHint};
 use parking_lot::Mutex;
 use std::collections::{HashSet, VecDeque};
 use std::io::{self, ErrorKind};
@@ -32,11 +32,11 @@ pub(crate) struct Grace {
     wait: Duration,
     pins: Arc<Pins>,
     /// In order of their due times.
-    waiting: Mutex<VecDeque<Waiting>>,
+    waiting: Mutex<VecDeque<PendingDeletion>>,
 }
 
 #[derive(Debug)]
-struct Waiting {
+struct PendingDeletion {
     /// In microseconds of the clock's elapsed time.
     due: i64,
     name: String,
@@ -59,7 +59,7 @@ impl Grace {
         let due = self.clock.elapsed().saturating_add(i64::try_from(self.wait.as_micros()).unwrap_or(i64::MAX));
         let mut waiting = self.waiting.lock();
         if waiting.len() < WAITING_MAX {
-            waiting.push_back(Waiting { due, name, folder: folder.clone(), version });
+            waiting.push_back(PendingDeletion { due, name, folder: folder.clone(), version });
         }
         Ok(())
     }
@@ -182,11 +182,11 @@ impl Objects for BucketObjects {
         Ok(self.object(full, end.bytes, Some(*end)))
     }
 
-    fn load(&self, wanted: &[Ahead]) {
+    fn load(&self, wanted: &[ReadHint]) {
         if let Some(extents) = &self.extents {
             let names = wanted.iter().map(|ahead| (self.name(&ahead.name), ahead));
             let fresh = names.filter(|(name, _)| !self.patches.has(name));
-            let source = |(name, ahead): (String, &Ahead)| {
+            let source = |(name, ahead): (String, &ReadHint)| {
                 (extents.source(&name, ahead.end.bytes, Some(&ahead.end)), ahead.range.clone())
             };
             extents.load(&fresh.map(source).collect::<Vec<_>>());

@@ -18,7 +18,7 @@ use super::Serves;
 use crate::codec::unframe;
 use crate::error::StoreError;
 use crate::seams::Clock;
-use meridian_model::policy::pins::{Board as Rule, InUse, Used};
+use meridian_model::policy::pins::{Board as Rule, InUse, PartitionUse};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
@@ -90,7 +90,7 @@ struct Board {
     known: bool,
     rule: Rule,
     /// Uses by folder.
-    in_use: HashMap<String, Used>,
+    in_use: HashMap<String, PartitionUse>,
 }
 
 impl Pins {
@@ -120,7 +120,7 @@ impl Pins {
     }
 
     /// Returns how readers use the partition in a folder.
-    pub(super) fn in_use(&self, folder: &str) -> Option<Used> {
+    pub(super) fn in_use(&self, folder: &str) -> Option<PartitionUse> {
         self.board.lock().in_use.get(folder).copied()
     }
 

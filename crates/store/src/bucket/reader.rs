@@ -2,7 +2,7 @@
 
 use super::log::{BucketLog, Content, Read};
 use crate::error::StoreError;
-use crate::seams::{LogPlace, LogReader, Seen};
+use crate::seams::{LogPlace, LogPoll, LogReader};
 
 /// Bytes of objects read by one poll; the next one reads on.
 const LOOK_BYTES: u64 = 32 << 20;
@@ -23,7 +23,7 @@ impl BucketReader {
     }
 
     /// Reads on, up to the end or a number of bytes. `from` is the place that the manifest names.
-    fn read_on(&mut self, from: LogPlace, seen: &mut Seen) -> Result<(), StoreError> {
+    fn read_on(&mut self, from: LogPlace, seen: &mut LogPoll) -> Result<(), StoreError> {
         // Numbers continue across epochs. Everything below the place that the manifest names is covered, and may be
         // gone.
         let mut at = match self.at {
@@ -62,8 +62,8 @@ impl LogReader for BucketReader {
         (self.at, self.follows) = (None, None);
     }
 
-    fn look(&mut self, flushed: u64, from: Option<LogPlace>) -> Result<Seen, StoreError> {
-        let mut seen = Seen::default();
+    fn look(&mut self, flushed: u64, from: Option<LogPlace>) -> Result<LogPoll, StoreError> {
+        let mut seen = LogPoll::default();
         let read = self.read_on(from.unwrap_or(LogPlace::FIRST), &mut seen);
         seen.records.retain(|record| record.position > flushed);
         match read {

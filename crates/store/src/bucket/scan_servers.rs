@@ -44,11 +44,11 @@ pub struct ScanServer {
 pub struct ScanServers {
     bucket: Arc<dyn Bucket>,
     clock: Arc<dyn Clock>,
-    known: Mutex<BTreeMap<String, Known>>,
+    known: Mutex<BTreeMap<String, ServerRecord>>,
 }
 
 #[derive(Debug)]
-struct Known {
+struct ServerRecord {
     number: u64,
     /// When this number was first seen.
     since: i64,
@@ -89,10 +89,10 @@ impl ScanServers {
                 Err(StoreError::Corrupt { .. } | StoreError::NewerFormat { .. }) => None,
                 Err(error) => return Err(error),
             };
-            known.insert(reader.to_owned(), Known { number, since: now, serves });
+            known.insert(reader.to_owned(), ServerRecord { number, since: now, serves });
         }
         let live = known.iter().filter(|(_, known)| now - known.since <= pins::ttl_us());
-        let server = |(reader, known): (&String, &Known)| {
+        let server = |(reader, known): (&String, &ServerRecord)| {
             let reader = u64::from_str_radix(reader, 16).ok()?;
             Some(ScanServer { reader, serves: known.serves.clone()? })
         };

@@ -52,7 +52,7 @@ pub struct GroupOwner {
 
 /// An existing collection.
 #[derive(Debug)]
-pub struct Surveyed {
+pub struct SurveyedCollection {
     /// Its tenant.
     pub tenant: String,
     /// Its name.
@@ -196,8 +196,9 @@ impl Survey {
     /// Returns all collections, by tenant and name. `log` is the place of their log, if known.
     ///
     /// # Errors
-    /// [`StoreError::Io`] if the bucket does not answer. Problems of one collection are in its [`Surveyed::flushed`].
-    pub fn collections(&self, log: Option<&SharedLog>) -> Result<Vec<Surveyed>, StoreError> {
+    /// [`StoreError::Io`] if the bucket does not answer. Problems of one collection are in its
+    /// [`SurveyedCollection::flushed`].
+    pub fn collections(&self, log: Option<&SharedLog>) -> Result<Vec<SurveyedCollection>, StoreError> {
         let mut found = Vec::new();
         let id = match log {
             Some(SharedLog::Streams { .. }) => kind::said(self.bucket.as_ref())?.1,
@@ -218,7 +219,7 @@ impl Survey {
                 });
             }
             let folders = (0..partitions).map(|partition| self.storage.place_of(&dir(partition))).collect();
-            found.push(Surveyed { folders, tenant, name, flushed });
+            found.push(SurveyedCollection { folders, tenant, name, flushed });
         }
         Ok(found)
     }

@@ -322,8 +322,8 @@ impl Collection {
         self.state().history.iter().map(|view| u64::from(view.rows()) - view.dead.count()).sum()
     }
 
-    /// Returns the damage: parts missing from responses ([`Seen::missing`](crate::Seen::missing)), and files served
-    /// from another form.
+    /// Returns the damage: parts missing from responses ([`SnapshotView::missing`](crate::SnapshotView::missing)), and
+    /// files served from another form.
     pub fn problems(&self) -> Vec<Problem> {
         let state = self.state();
         state.seen.missing.iter().chain(state.notes.iter()).cloned().collect()

@@ -21,7 +21,7 @@ const BYTES: usize = 16 << 20;
 /// Events of a collection written after one position and up to another, in order of their numbers. Events deleted,
 /// replaced or expired since then are excluded.
 #[derive(Debug)]
-pub struct Since {
+pub struct EventsSince {
     snapshot: Snapshot,
     /// Number, part and row of each event.
     found: Vec<(u64, u32, u32)>,
@@ -48,19 +48,19 @@ impl Collection {
     /// may hold such events. Holds at most twice `most` events and a block at a time.
     ///
     /// # Errors
-    /// The disk's error, or [`StoreError::Corrupt`]. Known damage is not an error: see [`Since::missing`].
-    pub fn written_since(&self, after: u64, upto: u64, most: usize) -> Result<Since, StoreError> {
+    /// The disk's error, or [`StoreError::Corrupt`]. Known damage is not an error: see [`EventsSince::missing`].
+    pub fn written_since(&self, after: u64, upto: u64, most: usize) -> Result<EventsSince, StoreError> {
         let numbers = Seq::end_of(after).0.saturating_add(1)..=Seq::end_of(upto).0;
         self.since(self.history(), numbers, most, Keep::Newest)
     }
 
     /// Returns the events written after the event `after` that still exist; in mode `latest` including the history. If
-    /// there are more than `most`, returns the oldest: [`Since::upto`] is where to continue. The cost is that of
+    /// there are more than `most`, returns the oldest: [`EventsSince::upto`] is where to continue. The cost is that of
     /// [`Collection::written_since`].
     ///
     /// # Errors
     /// Those of [`Collection::written_since`].
-    pub fn written_after(&self, after: Seq, most: usize) -> Result<Since, StoreError> {
+    pub fn written_after(&self, after: Seq, most: usize) -> Result<EventsSince, StoreError> {
         let snapshot = self.history();
         let numbers = after.0.saturating_add(1)..=snapshot.seq.0;
         self.since(snapshot, numbers, most.max(1), Keep::Oldest)
@@ -79,11 +79,18 @@ impl Collection {
         numbers: RangeInclusive<u64>,
         most: usize,
         keep: Keep,
-    ) -> Result<Since, StoreError> {
+    ) -> Result<EventsSince, StoreError> {
         let upto = *numbers.end();
         let snapshot = snapshot.open_those(|part| part.seq_max >= *numbers.start())?;
-        let mut since =
-            Since { snapshot, found: Vec::new(), given: 0, at_once: EVENTS_FIRST, bytes: BYTES, left_out: 0, upto };
+        let mut since = EventsSince {
+            snapshot,
+            found: Vec::new(),
+            given: 0,
+            at_once: EVENTS_FIRST,
+            bytes: BYTES,
+            left_out: 0,
+            upto,
+        };
         let parts = since.snapshot.parts.clone();
         for (number, part) in parts.iter().enumerate() {
             for rows in part.blocks_of_numbers(&numbers) {
@@ -105,7 +112,7 @@ impl Collection {
     }
 }
 
-impl Since {
+impl EventsSince {
     /// Drops events beyond the limit.
     fn cut(&mut self, most: usize, keep: Keep) {
         let over = self.found.len().saturating_sub(most);
@@ -130,12 +137,12 @@ impl Since {
 
     /// Returns the same events after the first `left_out` ones.
     #[must_use]
-    pub fn after_others(self, left_out: u64) -> Since {
-        Since { left_out: self.left_out + left_out, ..self }
+    pub fn after_others(self, left_out: u64) -> EventsSince {
+        EventsSince { left_out: self.left_out + left_out, ..self }
     }
 
     /// Sets the approximate bytes of events to read at a time, estimated from the previous ones.
-    pub fn in_steps_of(mut self, bytes: usize) -> Since {
+    pub fn in_steps_of(mut self, bytes: usize) -> EventsSince {
         self.bytes = bytes;
         self.at_once = self.at_once.min(EVENTS_UNKNOWN);
         self

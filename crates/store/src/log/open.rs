@@ -75,7 +75,7 @@ impl Group {
 
 /// The result for the files read so far.
 #[derive(Debug, Default)]
-struct Reading {
+struct RecoveryState {
     found: Recovered,
     /// End of the previous file, and its epoch. The next file with records decides whether that end is torn or damaged.
     open_end: Option<(PathBuf, usize, u64)>,
@@ -127,7 +127,7 @@ impl Log {
     fn read(disk: &Arc<dyn Disk>, dir: &Path, file_bytes: u64, flushed: u64) -> Result<(Log, Recovered), StoreError> {
         let mut log = Log { next_epoch: 1, ..Log::closed(disk, dir, file_bytes) };
         let newest = newest::read(disk.as_ref(), dir);
-        let mut reading = Reading::default();
+        let mut reading = RecoveryState::default();
         for name in disk.list(dir).map_err(StoreError::io("list", dir))? {
             let path = dir.join(&name);
             if let Some(epoch) = name.strip_suffix(".spare").and_then(|n| u64::from_str_radix(n, 16).ok()) {
@@ -147,7 +147,7 @@ impl Log {
                 Err(e) => reading.found.damage.push(e),
             }
         }
-        let Reading { mut found, mark, .. } = reading;
+        let RecoveryState { mut found, mark, .. } = reading;
         found.records.sort_by_key(|r| r.position);
         // A reused file may hold a record twice: the original, and the copy written again.
         found.records.dedup_by_key(|r| r.position);
@@ -214,7 +214,7 @@ impl Log {
     }
 }
 
-impl Reading {
+impl RecoveryState {
     /// Reads one file, the successor of those read before. `named` is the content of `NEWEST` if it names this file.
     fn file(&mut self, path: PathBuf, bytes: &[u8], epoch: u64, flushed: u64, named: Option<Newest>) -> LogFile {
         let marks = Mark::newest(bytes, epoch);

@@ -3,8 +3,8 @@
 use super::Part;
 use crate::error::StoreError;
 use crate::manifest::{SegmentEntry, Sketch, archive_name, rows_name, segment_name};
-use crate::part::segment::{Known, Segment, SegmentAccess};
-use crate::seams::Ahead;
+use crate::part::segment::{Segment, SegmentAccess, SegmentFacts};
+use crate::seams::ReadHint;
 use meridian_index::ForestBuilder;
 use meridian_model::{Bounds, Schema};
 use std::sync::Arc;
@@ -70,17 +70,17 @@ impl Closed {
     }
 
     /// Returns the byte ranges that opening it reads.
-    pub(super) fn ahead(&self) -> Vec<Ahead> {
+    pub(super) fn ahead(&self) -> Vec<ReadHint> {
         let Sketch { index, trees, rows, .. } = &self.sketch;
         let name = segment_name(self.meta.file);
         let mut ahead = vec![
-            Ahead { name: name.clone(), end: *index, range: trees.0..trees.0 + u64::from(trees.1) },
-            Ahead { name, end: *index, range: index.footer..index.bytes },
-            Ahead { name: rows_name(self.meta.file), end: *rows, range: rows.footer..rows.bytes },
+            ReadHint { name: name.clone(), end: *index, range: trees.0..trees.0 + u64::from(trees.1) },
+            ReadHint { name, end: *index, range: index.footer..index.bytes },
+            ReadHint { name: rows_name(self.meta.file), end: *rows, range: rows.footer..rows.bytes },
         ];
         if let Some(archive) = self.meta.archive {
             let (end, range) = (archive.end(), archive.directory..archive.bytes);
-            ahead.push(Ahead { name: archive_name(self.meta.file), end, range });
+            ahead.push(ReadHint { name: archive_name(self.meta.file), end, range });
         }
         ahead
     }
@@ -98,7 +98,7 @@ impl Closed {
     fn try_open(&self) -> Result<Part, StoreError> {
         let Closed { place, meta, sketch, number, sick } = self;
         let archive = meta.archive.map(|entry| Segment::open_archive(place, meta.file, entry)).transpose()?;
-        let known = Known { number: *number, sick: sick.clone(), sketch: Some(*sketch) };
+        let known = SegmentFacts { number: *number, sick: sick.clone(), sketch: Some(*sketch) };
         let part = Part::open_known(place, meta.file, archive, known)?;
         if part.rows == meta.rows {
             return Ok(part);

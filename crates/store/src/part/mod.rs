@@ -31,7 +31,7 @@ use crate::error::StoreError;
 use crate::part::keys::Filter;
 use crate::part::objects::ObjectEntry;
 use crate::part::run::Run;
-use crate::part::segment::{Archive, Known, Segment, SegmentAccess};
+use crate::part::segment::{Archive, Segment, SegmentAccess, SegmentFacts};
 use arrow_array::ArrayRef;
 use meridian_index::{Forest, ForestBuilder, Key};
 use meridian_model::{Batch, Bounds, IdRole, Invalid, Layout};
@@ -78,7 +78,7 @@ impl Part {
 
     /// Opens a segment: see [`Segment::open`].
     pub(crate) fn open(place: &SegmentAccess, file: u64, archive: Option<Arc<Archive>>) -> Result<Part, StoreError> {
-        Part::open_known(place, file, archive, Known::nothing(&place.cache))
+        Part::open_known(place, file, archive, SegmentFacts::nothing(&place.cache))
     }
 
     /// Does the same with the facts known of it.
@@ -86,7 +86,7 @@ impl Part {
         place: &SegmentAccess,
         file: u64,
         archive: Option<Arc<Archive>>,
-        known: Known,
+        known: SegmentFacts,
     ) -> Result<Part, StoreError> {
         let (segment, forest) = Segment::open(place, file, archive, known)?;
         let footer = &segment.footer;

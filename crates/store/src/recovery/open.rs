@@ -15,7 +15,7 @@ use crate::part::Context;
 use crate::part::cache::BlockCache;
 use crate::seams::Bucket;
 use crate::seams::{CommitError, Disk, MemoryDisk, Newest, PartitionStorage, Proof, Seams, Storage};
-use crate::snapshot::Seen;
+use crate::snapshot::SnapshotView;
 use crate::snapshot::horizon::Horizon;
 use crate::state::complete::Completeness;
 use crate::state::listeners::Listeners;
@@ -245,7 +245,7 @@ pub(crate) fn prepare(common: &Common, dir: &Path, mut manifest: Manifest) -> Re
         settings: manifest.settings.clone(),
         history: Arc::new([]),
         views: Arc::new([]),
-        seen: Arc::new(Seen::of(&context, Arc::new([]), Arc::new([]), &common.load)),
+        seen: Arc::new(SnapshotView::of(&context, Arc::new([]), Arc::new([]), &common.load)),
         notes: Arc::new([]),
         refuses: None,
         reopens: false,

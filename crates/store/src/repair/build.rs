@@ -1,6 +1,6 @@
 //! Builds a manifest from the existing files.
 
-use super::survey::{Found, Reading};
+use super::survey::{FoundSegment, ReadContext};
 use super::{PartitionRepair, SEGMENTS};
 use crate::catalog::disk::{COPY, MANIFEST, read_manifest};
 use crate::catalog::sidecars::files_of;
@@ -32,7 +32,7 @@ impl PartitionRepair<'_> {
         };
         // With a new seed, hashes of ids in old indexes are wrong; the survey then rebuilds those indexes.
         let seed = definition.as_ref().map_or_else(|| common.seams.random.next_u64(), |manifest| manifest.seed);
-        let reading = Reading {
+        let reading = ReadContext {
             place,
             seed,
             seed_known: definition.is_some(),
@@ -99,7 +99,7 @@ impl PartitionRepair<'_> {
         &mut self,
         definition: Option<&Manifest>,
         sibling: Option<&Manifest>,
-        found: &[Found],
+        found: &[FoundSegment],
     ) -> Result<Schema, StoreError> {
         let written = found.iter().map(|segment| &segment.schema).max_by_key(|schema| schema.fields.len());
         match (definition, written) {

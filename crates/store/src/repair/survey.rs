@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// A readable segment, and its entry for a manifest.
-pub(super) struct Found {
+pub(super) struct FoundSegment {
     pub(super) meta: SegmentEntry,
     pub(super) schema: Schema,
     /// Its max sequence number.
@@ -22,7 +22,7 @@ pub(super) struct Found {
 }
 
 /// The context in which segments are read.
-pub(super) struct Reading {
+pub(super) struct ReadContext {
     pub(super) place: SegmentAccess,
     pub(super) seed: u64,
     /// Whether the keys in the segments are hashed under that seed.
@@ -33,7 +33,7 @@ pub(super) struct Reading {
 
 impl PartitionRepair<'_> {
     /// Returns all segments with readable rows, in order of number. The index is rebuilt if necessary.
-    pub(super) fn survey(&mut self, reading: &Reading) -> Result<Vec<Found>, StoreError> {
+    pub(super) fn survey(&mut self, reading: &ReadContext) -> Result<Vec<FoundSegment>, StoreError> {
         let there = names(self.disk(), &self.dir.join("segments"))?;
         let of_segments = |name: &&String| {
             !name.ends_with(HALF) && [".segment", ".rows", ".parquet"].iter().any(|kind| name.ends_with(kind))
@@ -53,7 +53,7 @@ impl PartitionRepair<'_> {
         Ok(found)
     }
 
-    fn read_segment(&mut self, reading: &Reading, file: u64, archived: bool) -> Result<Found, StoreError> {
+    fn read_segment(&mut self, reading: &ReadContext, file: u64, archived: bool) -> Result<FoundSegment, StoreError> {
         let archive = match archived.then(|| open_archive(&reading.place, file)).transpose() {
             Ok(archive) => archive,
             Err(newer @ StoreError::NewerFormat { .. }) => return Err(newer),
@@ -73,7 +73,7 @@ impl PartitionRepair<'_> {
         let range = range_of(&schema, &part);
         let archive = archive.map(|archive| archive.entry);
         let meta = SegmentEntry { file, run: file, rows: part.rows, bytes, range, dead: None, archive, sketch: None };
-        Ok(Found { meta, schema, seq_max: part.seq_max })
+        Ok(FoundSegment { meta, schema, seq_max: part.seq_max })
     }
 }
 
@@ -82,7 +82,7 @@ fn open_archive(place: &SegmentAccess, file: u64) -> Result<Arc<Archive>, StoreE
     archive.verify().into_iter().next().map_or(Ok(Arc::new(archive)), Err)
 }
 
-fn archived_part(reading: &Reading, file: u64, archive: &Arc<Archive>) -> Result<Part, StoreError> {
+fn archived_part(reading: &ReadContext, file: u64, archive: &Arc<Archive>) -> Result<Part, StoreError> {
     let open = || Part::open(&reading.place, file, Some(archive.clone()));
     let fits = |part: &Part| part.rows == archive.rows() && reading.seed_known && is_sound(part);
     match open() {
@@ -96,7 +96,7 @@ fn archived_part(reading: &Reading, file: u64, archive: &Arc<Archive>) -> Result
     }
 }
 
-fn part_in_arrow(reading: &Reading, file: u64) -> Result<Part, StoreError> {
+fn part_in_arrow(reading: &ReadContext, file: u64) -> Result<Part, StoreError> {
     let open = || Part::open(&reading.place, file, None);
     let part = open().or_else(|error| {
         let Some(schema) = reading.schema.as_ref().filter(|_| error.is_damage()) else { return Err(error) };

@@ -5,7 +5,7 @@ use crate::error::StoreError;
 
 /// The result of polling a log.
 #[derive(Debug, Default)]
-pub struct Seen {
+pub struct LogPoll {
     /// Records that were not read before, in order of position.
     pub records: Vec<Record>,
     /// Whether the end of the log was reached.
@@ -24,5 +24,5 @@ pub trait LogReader: Send + Sync + std::fmt::Debug {
 
     /// Reads on. `flushed` and `from` are the position that the manifest covers, and the place in the log that it
     /// names.
-    fn look(&mut self, flushed: u64, from: Option<LogPlace>) -> Result<Seen, StoreError>;
+    fn look(&mut self, flushed: u64, from: Option<LogPlace>) -> Result<LogPoll, StoreError>;
 }

@@ -54,7 +54,7 @@ pub trait Objects: Send + Sync + std::fmt::Debug {
 
     /// Prefetches ranges of objects concurrently, if reads are slow; only a hint. Objects whose end is unknown are left
     /// out.
-    fn load(&self, wanted: &[Ahead]) {
+    fn load(&self, wanted: &[ReadHint]) {
         let _ = wanted;
     }
 
@@ -73,7 +73,7 @@ pub trait Objects: Send + Sync + std::fmt::Debug {
 
 /// A range of an object that will be read soon.
 #[derive(Debug, Clone)]
-pub struct Ahead {
+pub struct ReadHint {
     /// Name of the object.
     pub name: String,
     /// Its end.

@@ -1,6 +1,7 @@
 //! Snapshots, and how long earlier ones stay available.
 //!
-//! Start here. `horizon.rs` is the rule for how long; `open.rs` opens a snapshot of a collection that another process writes.
+//! Start here. `horizon.rs` is the rule for how long; `open.rs` opens a snapshot of a collection that another process
+//! writes.
 
 pub(crate) mod horizon;
 mod open;
@@ -10,7 +11,7 @@ use crate::pace::{InFlight, Load};
 use crate::part::opened::open_views;
 use crate::part::segment::Segment;
 use crate::part::{Context, Part, PartView};
-use crate::seams::Ahead;
+use crate::seams::ReadHint;
 use meridian_model::filter::Predicate;
 use meridian_model::{Bounds, IdRole, Layout, Projection, Schema, Seq};
 use std::ops::{Deref, Range};
@@ -30,7 +31,7 @@ pub struct Snapshot {
     /// Time up to which every acknowledged write is shown, in microseconds since 1970. That is when it was taken, or
     /// the time stated by another process that writes the collection.
     pub taken_at: i64,
-    pub(crate) seen: Arc<Seen>,
+    pub(crate) seen: Arc<SnapshotView>,
     /// Makes maintenance yield while it is being read.
     pub(crate) reading: Option<InFlight>,
 }
@@ -38,7 +39,7 @@ pub struct Snapshot {
 /// The content of a snapshot. Snapshots of one state share it, so that taking one changes few reference counts, for
 /// which all threads contend.
 #[derive(Debug, Clone)]
-pub struct Seen {
+pub struct SnapshotView {
     /// The schema in which parts are read.
     pub schema: Arc<Schema>,
     /// The layout of that schema.
@@ -51,17 +52,22 @@ pub struct Seen {
     pub(crate) requests: Arc<Load>,
 }
 
-impl Seen {
-    pub(crate) fn of(context: &Context, parts: Arc<[PartView]>, missing: Arc<[Problem]>, requests: &Arc<Load>) -> Seen {
+impl SnapshotView {
+    pub(crate) fn of(
+        context: &Context,
+        parts: Arc<[PartView]>,
+        missing: Arc<[Problem]>,
+        requests: &Arc<Load>,
+    ) -> SnapshotView {
         let (schema, layout) = (context.schema.clone(), context.layout.clone());
-        Seen { schema, layout, parts, missing, requests: requests.clone() }
+        SnapshotView { schema, layout, parts, missing, requests: requests.clone() }
     }
 }
 
 impl Deref for Snapshot {
-    type Target = Seen;
+    type Target = SnapshotView;
 
-    fn deref(&self) -> &Seen {
+    fn deref(&self) -> &SnapshotView {
         &self.seen
     }
 }
@@ -69,7 +75,7 @@ impl Deref for Snapshot {
 impl Snapshot {
     /// Returns the same snapshot with these parts.
     pub(crate) fn with_parts(self, parts: Arc<[PartView]>) -> Snapshot {
-        Snapshot { seen: Arc::new(Seen { parts, ..Seen::clone(&self.seen) }), ..self }
+        Snapshot { seen: Arc::new(SnapshotView { parts, ..SnapshotView::clone(&self.seen) }), ..self }
     }
 
     /// Returns the same snapshot with its segments open, for a query with this predicate. Segments without a possible
@@ -128,9 +134,9 @@ impl Snapshot {
         self.parts.iter().any(|view| view.part.segment().is_some_and(Segment::reads_slowly))
     }
 
-    /// Prefetches rows of parts that will be read soon, by the index of the part in [`Seen::parts`]. Fetches these
-    /// columns and the sequence numbers concurrently, as far as they are not in memory. Only a hint: the read itself
-    /// reports failures.
+    /// Prefetches rows of parts that will be read soon, by the index of the part in [`SnapshotView::parts`]. Fetches
+    /// these columns and the sequence numbers concurrently, as far as they are not in memory. Only a hint: the read
+    /// itself reports failures.
     pub fn load(&self, wanted: &[(usize, Range<u32>)], columns: &Projection) {
         let segments = wanted.iter().filter_map(|(part, rows)| Some((self.parts.get(*part)?.part.segment()?, rows)));
         self.fetch(segments.flat_map(|(segment, rows)| segment.rows_ahead(rows, columns)).collect());
@@ -169,7 +175,7 @@ impl Snapshot {
         self.parts.iter().filter_map(|view| view.part.segment())
     }
 
-    fn fetch(&self, ahead: Vec<Ahead>) {
+    fn fetch(&self, ahead: Vec<ReadHint>) {
         if !ahead.is_empty()
             && let Some(segment) = self.segments().next()
         {

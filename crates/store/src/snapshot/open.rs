@@ -1,6 +1,6 @@
 //! Opens a snapshot from a manifest and its objects alone: without partition, log or lock.
 
-use super::{Seen, Snapshot};
+use super::{Snapshot, SnapshotView};
 use crate::catalog::sidecars::{read_dead, read_hidden};
 use crate::error::StoreError;
 use crate::manifest::Manifest;
@@ -50,7 +50,7 @@ impl Snapshot {
         Ok(Snapshot {
             seq,
             taken_at,
-            seen: Arc::new(Seen::of(&context, seen_of(&views.into()), Arc::new([]), &Arc::default())),
+            seen: Arc::new(SnapshotView::of(&context, seen_of(&views.into()), Arc::new([]), &Arc::default())),
             reading: None,
         })
     }

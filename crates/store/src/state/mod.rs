@@ -13,7 +13,7 @@ use crate::part::removal::Removal;
 use crate::part::segment::SegmentAccess;
 use crate::part::{Context, PartView};
 use crate::seams::{Objects, Seams};
-use crate::snapshot::Seen;
+use crate::snapshot::SnapshotView;
 use crate::snapshot::horizon::Horizon;
 use crate::state::complete::Completeness;
 use crate::state::listeners::Listeners;
@@ -36,7 +36,7 @@ pub(crate) struct State {
     /// The parts as the collection shows them: in mode `latest`, only the newest event of each object.
     pub(crate) views: Arc<[PartView]>,
     /// The newest snapshot's view: the parts with rows that it may see.
-    pub(crate) seen: Arc<Seen>,
+    pub(crate) seen: Arc<SnapshotView>,
     pub(crate) notes: Arc<[Problem]>,
     /// Why writes are refused, if they are.
     pub(crate) refuses: Option<String>,

@@ -147,7 +147,7 @@ fn parse_marker(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
 
 /// The state of a partition's folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum FolderState {
     /// No partition, or the remains of a creation interrupted before its manifest: no write was acknowledged.
     Empty,
     /// A manifest lists its content.
@@ -159,17 +159,17 @@ pub(crate) enum Standing {
 }
 
 /// Determines the state of a partition's folder, from names alone except for the mark of a drop.
-pub(crate) fn standing(disk: &dyn Disk, dir: &Path) -> Result<Standing, StoreError> {
+pub(crate) fn standing(disk: &dyn Disk, dir: &Path) -> Result<FolderState, StoreError> {
     let inside = names(disk, dir)?;
     let has = |what: &str| inside.iter().any(|name| name == what);
-    let lost = |detail: String| Ok(Standing::Lost(Problem { path: dir.join(MANIFEST), detail }));
+    let lost = |detail: String| Ok(FolderState::Lost(Problem { path: dir.join(MANIFEST), detail }));
     if has(MANIFEST) {
-        return Ok(Standing::Made);
+        return Ok(FolderState::Made);
     }
     if has(DROPPED) {
         // An unreadable mark proves nothing.
         return match read_manifest(disk, &dir.join(DROPPED)) {
-            Ok(_) => Ok(Standing::Dropped),
+            Ok(_) => Ok(FolderState::Dropped),
             Err(e) => lost(format!("it is missing, and the mark of a drop does not read: {}", Problem::of(&e))),
         };
     }
@@ -185,7 +185,7 @@ pub(crate) fn standing(disk: &dyn Disk, dir: &Path) -> Result<Standing, StoreErr
             return lost(format!("it is missing, and the folder holds {}", Path::new(name).join(first).display()));
         }
     }
-    Ok(Standing::Empty)
+    Ok(FolderState::Empty)
 }
 
 /// Removes the content of the folder of a dropped or incomplete partition. The mark of the drop is removed last, so the

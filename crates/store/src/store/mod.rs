@@ -1,8 +1,8 @@
 //! The store: a folder of collections, locked by one process.
 //!
-//! Start here. `folder.rs` knows the layout of a data folder, and `opening.rs` opens it. `retrying.rs` retries collections
-//! that cannot be opened. `making.rs`, `renaming.rs` and `retyping.rs`
-//! change the set of collections. `records.rs` keeps small records for other crates.
+//! Start here. `folder.rs` knows the layout of a data folder, and `opening.rs` opens it. `retrying.rs` retries
+//! collections that cannot be opened. `making.rs`, `renaming.rs` and `retyping.rs` change the set of collections.
+//! `records.rs` keeps small records for other crates.
 
 mod adopting;
 pub(crate) mod candidate;

@@ -7,7 +7,7 @@ use crate::manifest::Manifest;
 use crate::options::PARTITIONS_MAX;
 use crate::seams::files::names;
 use crate::store::Inner;
-use crate::store::folder::{Standing, standing};
+use crate::store::folder::{FolderState, standing};
 use crate::store::partitions::Partitions;
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
@@ -111,18 +111,18 @@ impl Inner {
         }
         let standing = match standing(disk, &dir)? {
             // An external catalog may know it.
-            Standing::Empty if self.common.storage_of(&dir).catalog.newest()?.is_some() => Standing::Made,
+            FolderState::Empty if self.common.storage_of(&dir).catalog.newest()?.is_some() => FolderState::Made,
             standing => standing,
         };
         match standing {
-            Standing::Empty => {
+            FolderState::Empty => {
                 self.check_no_others(tenant, name)?;
                 self.clear_leftovers(tenant, name).map(|()| None)
             }
-            Standing::Dropped => self.clear_dropped(tenant, name).map(|()| None),
+            FolderState::Dropped => self.clear_dropped(tenant, name).map(|()| None),
             // Never cleared: the files may be all that is left of acknowledged events.
-            Standing::Lost(problem) => Err(StoreError::corrupt(&problem.path, problem.detail)),
-            Standing::Made => match self.common.storage_of(&dir).catalog.newest()? {
+            FolderState::Lost(problem) => Err(StoreError::corrupt(&problem.path, problem.detail)),
+            FolderState::Made => match self.common.storage_of(&dir).catalog.newest()? {
                 Some(newest) => self.open_made(tenant, name, newest.manifest),
                 None => Err(StoreError::corrupt(&dir.join(MANIFEST), "it is missing")),
             },
@@ -157,7 +157,7 @@ impl Inner {
     fn check_no_others(&self, tenant: &str, name: &str) -> Result<(), StoreError> {
         for partition in self.others_there(tenant, name)? {
             let dir = self.dir_of(tenant, name, partition);
-            if standing(self.common.seams.disk.as_ref(), &dir)? != Standing::Empty {
+            if standing(self.common.seams.disk.as_ref(), &dir)? != FolderState::Empty {
                 let detail = format!("it is missing, and there is {}", dir.display());
                 return Err(StoreError::corrupt(&self.dir_of(tenant, name, 0).join(MANIFEST), detail));
             }
@@ -211,14 +211,14 @@ impl Inner {
         }
         let dir = self.dir_of(tenant, name, 0);
         match standing(self.common.seams.disk.as_ref(), &dir)? {
-            Standing::Empty => match self.check_no_others(tenant, name) {
+            FolderState::Empty => match self.check_no_others(tenant, name) {
                 Ok(()) => Ok(()),
                 Err(error) => Err(StoreError::Damaged(Box::new(self.set_apart(tenant, name, &error)))),
             },
-            Standing::Dropped => self.clear_dropped(tenant, name),
+            FolderState::Dropped => self.clear_dropped(tenant, name),
             // On disk but not open: another process may have created it since this store was opened.
-            Standing::Made => Err(StoreError::Exists { tenant: at.0, name: at.1 }),
-            Standing::Lost(problem) => {
+            FolderState::Made => Err(StoreError::Exists { tenant: at.0, name: at.1 }),
+            FolderState::Lost(problem) => {
                 let error = StoreError::corrupt(&problem.path, problem.detail);
                 Err(StoreError::Damaged(Box::new(self.set_apart(tenant, name, &error))))
             }

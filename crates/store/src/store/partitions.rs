@@ -18,7 +18,7 @@ use crate::recovery;
 use crate::seams::CommitError;
 use crate::seams::files::names;
 use crate::store::Inner;
-use crate::store::folder::{Standing, clear, clear_partition, standing};
+use crate::store::folder::{FolderState, clear, clear_partition, standing};
 use crate::store::opening::OPENERS;
 use meridian_model::{IdRole, Invalid, Mode, Schema};
 use parking_lot::Mutex;
@@ -152,10 +152,10 @@ impl Inner {
     /// Returns true if a folder holds a partition.
     fn is_made(&self, dir: &Path) -> Result<bool, StoreError> {
         match standing(self.common.seams.disk.as_ref(), dir)? {
-            Standing::Made => Ok(true),
-            Standing::Empty => Ok(self.common.storage_of(dir).catalog.newest()?.is_some()),
-            Standing::Dropped => Ok(false),
-            Standing::Lost(problem) => Err(StoreError::corrupt(&problem.path, problem.detail)),
+            FolderState::Made => Ok(true),
+            FolderState::Empty => Ok(self.common.storage_of(dir).catalog.newest()?.is_some()),
+            FolderState::Dropped => Ok(false),
+            FolderState::Lost(problem) => Err(StoreError::corrupt(&problem.path, problem.detail)),
         }
     }
 

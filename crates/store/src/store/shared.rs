@@ -12,7 +12,7 @@ use crate::store::following::Following;
 use crate::store::{Inner, Opening, Store};
 use crate::stream::SharedLog;
 use meridian_model::Invalid;
-use meridian_model::policy::complete::{Behind, Complete};
+use meridian_model::policy::complete::{Complete, UnflushedCollection};
 use meridian_model::policy::groups::{Group, Groups};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -184,12 +184,13 @@ impl Store {
         let now = inner.common.seams.clock.now();
         let of = |tenant: &str, name: &str, time| {
             let (tenant, collection) = (tenant.to_owned(), name.to_owned());
-            Behind { tenant, collection, time }
+            UnflushedCollection { tenant, collection, time }
         };
         // The log content of a collection that could not be opened is unknown. Checked before the others: one that is
         // opened meanwhile is then among those.
         let unopened: Vec<(String, String)> = inner.damaged.lock().keys().cloned().collect();
-        let mut behind: Vec<Behind> = unopened.iter().map(|(tenant, name)| of(tenant, name, i64::MIN)).collect();
+        let mut behind: Vec<UnflushedCollection> =
+            unopened.iter().map(|(tenant, name)| of(tenant, name, i64::MIN)).collect();
         behind.extend(self.collections().iter().filter_map(|c| {
             let state = c.state();
             // It is unknown when the missing part was acknowledged.
@@ -202,10 +203,11 @@ impl Store {
         let known = !inner.common.read_only && !self.is_outdated() && !inner.closed.load(Ordering::Acquire);
         // A collection is only as complete as its least complete partition.
         let mut earliest: BTreeMap<(String, String), i64> = BTreeMap::new();
-        for Behind { tenant, collection, time } in behind {
+        for UnflushedCollection { tenant, collection, time } in behind {
             earliest.entry((tenant, collection)).and_modify(|known| *known = time.min(*known)).or_insert(time);
         }
-        let behind = earliest.into_iter().map(|((tenant, collection), time)| Behind { tenant, collection, time });
+        let behind =
+            earliest.into_iter().map(|((tenant, collection), time)| UnflushedCollection { tenant, collection, time });
         known.then(|| Complete::at(now, behind.collect()))
     }
 

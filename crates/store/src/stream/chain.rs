@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 /// Messages of a log that no manifest covers yet.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct HeldMessages {
     /// Number of the first message of the group.
     pub(super) sequence: u64,
     pub(super) last_position: u64,
@@ -34,7 +34,7 @@ pub(super) struct Chain {
     before: Option<u64>,
     epoch: u64,
     open: Option<Open>,
-    held: Vec<Held>,
+    held: Vec<HeldMessages>,
     found: Replayed,
 }
 
@@ -157,7 +157,7 @@ impl Chain {
                     let (flushed, time) = (self.flushed, records.first().map_or(0, |record| record.time));
                     self.found.records.extend(records.into_iter().filter(|record: &Record| record.position > flushed));
                     let (sequence, bytes, messages) = (group.sequence, group.bytes, group.messages);
-                    self.held.push(Held { sequence, last_position: last, time, bytes, messages });
+                    self.held.push(HeldMessages { sequence, last_position: last, time, bytes, messages });
                 }
                 Some(Err(detail)) => self.damaged(sequence, detail),
                 None => self.missing(sequence, self.flushed.saturating_add(1), last),
@@ -224,5 +224,5 @@ pub(super) struct End {
     /// Whether all messages are gone.
     pub(super) emptied: bool,
     /// Groups that no manifest covers yet, oldest first.
-    pub(super) held: Vec<Held>,
+    pub(super) held: Vec<HeldMessages>,
 }

@@ -7,7 +7,7 @@
 mod read;
 mod state;
 
-use super::chain::{End, Held};
+use super::chain::{End, HeldMessages};
 use super::message::{Header, Kind, group_of, hash_of};
 use super::publish::{Failure, Published, publish};
 use super::{Stream, Streams};
@@ -46,7 +46,7 @@ pub(crate) struct StreamLog {
     /// The last acknowledged position, here or in a manifest.
     position: u64,
     /// Groups that no manifest covers, oldest first.
-    held: VecDeque<Held>,
+    held: VecDeque<HeldMessages>,
 }
 
 impl StreamLog {
@@ -315,7 +315,13 @@ impl WriteLog for StreamLog {
         }
         self.send(writer, messages)?;
         self.position = last.position;
-        self.held.push_back(Held { sequence, last_position: last.position, time: first.time, bytes, messages: count });
+        self.held.push_back(HeldMessages {
+            sequence,
+            last_position: last.position,
+            time: first.time,
+            bytes,
+            messages: count,
+        });
         Ok(bytes)
     }
 

@@ -4,7 +4,7 @@ use super::message::{Header, Kind, records_of};
 use super::{Stream, Streams};
 use crate::error::StoreError;
 use crate::seams::Record;
-use crate::seams::{LogPlace, LogReader, Seen};
+use crate::seams::{LogPlace, LogPoll, LogReader};
 use bytes::Bytes;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -59,7 +59,7 @@ impl StreamReader {
     }
 
     /// Reads on, up to the end or a number of bytes.
-    fn read_on(&mut self, generation: u64, seen: &mut Seen) -> Result<(), StoreError> {
+    fn read_on(&mut self, generation: u64, seen: &mut LogPoll) -> Result<(), StoreError> {
         let stream = self.stream(generation)?;
         let bounds = stream.bounds().map_err(self.failed(generation))?;
         let mut bytes = 0;
@@ -129,8 +129,8 @@ impl LogReader for StreamReader {
         (self.next, self.open) = (0, None);
     }
 
-    fn look(&mut self, flushed: u64, from: Option<LogPlace>) -> Result<Seen, StoreError> {
-        let mut seen = Seen::default();
+    fn look(&mut self, flushed: u64, from: Option<LogPlace>) -> Result<LogPoll, StoreError> {
+        let mut seen = LogPoll::default();
         let read = self.read_on(from.unwrap_or(LogPlace::FIRST).epoch, &mut seen);
         seen.records.retain(|record| record.position > flushed);
         match read {

@@ -8,7 +8,7 @@ use crate::request::blocking::{self, Run};
 use crate::request::errors;
 use crate::response::tables;
 use axum::response::Response;
-use meridian_backend::{At, Collection};
+use meridian_backend::{Collection, ReadPoint};
 use meridian_query::Order;
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ pub(super) async fn answer(
         let cuts = match parts {
             0 | 1 => Vec::new(),
             parts => {
-                let at = At { seq: Some(seq.clone()), ..request.at() };
+                let at = ReadPoint { seq: Some(seq.clone()), ..request.at() };
                 collection.cuts(at, parts, control).map_err(errors::query_problem)?
             }
         };

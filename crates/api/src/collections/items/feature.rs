@@ -26,7 +26,7 @@ use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use meridian_backend::{At, Collection, DeleteFault, Deleted, Head, Read, Write, WriteError};
+use meridian_backend::{Collection, DeleteFault, Deleted, Head, ReadPoint, ReadResult, Write, WriteError};
 use meridian_formats::FeatureWriter;
 use meridian_model::filter::{Comparison, Expr, Operand, Predicate};
 use meridian_model::{Batch, IdRole, Invalid, Seq};
@@ -48,7 +48,7 @@ pub async fn get(state: Scope, Path((name, id)): Path<(String, String)>, context
     let run = context.read(&state, &*collection, deadline).await?;
     let shared = state.clone();
     blocking::run(run, move |_| {
-        let Read { head, value: found } = collection.event(&id).map_err(errors::store_problem)?;
+        let ReadResult { head, value: found } = collection.event(&id).map_err(errors::store_problem)?;
         let (batch, seq) = found.ok_or_else(|| no_event(&name, &id))?;
         let mut headers = HeaderMap::new();
         respond::set_read_headers(&mut headers, &head, shared.now(), after::consistency(&shared));
@@ -150,7 +150,7 @@ pub async fn patch(
         let bounds = Bounds::of(&state, control);
         // Lock-free: a patch is computed from a version, and starts again if another write replaced that version.
         in_tries(&*collection, control, || {
-            let Read { head, value: found } = collection.event(&id).map_err(errors::store_problem)?;
+            let ReadResult { head, value: found } = collection.event(&id).map_err(errors::store_problem)?;
             condition.test(collection.began(), found.as_ref().map(|(_, seq)| *seq))?;
             let (batch, seq) = found.ok_or_else(|| no_event(&name, &id))?;
             let writer = FeatureWriter::new(&head.schema, None).map_err(Problem::internal)?;
@@ -212,7 +212,7 @@ pub async fn delete(state: Scope, Path((name, id)): Path<(String, String)>, cont
 
 /// Returns the snapshot that shows the current version of an event, and that version.
 fn version_of(collection: &dyn Collection, id: &str) -> Result<(Head, Option<Seq>)> {
-    let Read { head, value } = collection.event(id).map_err(errors::store_problem)?;
+    let ReadResult { head, value } = collection.event(id).map_err(errors::store_problem)?;
     Ok((head, value.map(|(_, seq)| seq)))
 }
 
@@ -226,7 +226,7 @@ fn delete_as_seen(
     let left = Operand::Property(seen.schema.id_name.clone());
     let named = Expr::Compare { op: Comparison::Eq, left, right: Operand::Text(id.to_owned()) };
     let named = Predicate::bind(&named, &seen.schema).map_err(Problem::internal)?;
-    let at = At { seq: Some(seen.seq), ..At::history() };
+    let at = ReadPoint { seq: Some(seen.seq), ..ReadPoint::history() };
     collection.delete_matching(&named, at, control).map_err(|stopped| match stopped.why {
         DeleteFault::Query(why) => errors::query_problem(why).into(),
         DeleteFault::Write(why) => NotWritten::Write(why),

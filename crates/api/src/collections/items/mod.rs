@@ -24,7 +24,7 @@ use crate::protocol::problem::{Kind, Problem, Result};
 use crate::protocol::tags;
 use crate::request::after::Consistency;
 #[cfg(feature = "flight")]
-use crate::request::ask::Ask;
+use crate::request::ask::FlightOperation;
 use crate::request::context::Context;
 use crate::request::dispatch::Path;
 use crate::request::errors;
@@ -32,7 +32,7 @@ use crate::request::scope::Scope;
 use crate::response::respond;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
-use meridian_backend::{At, Collection, Head, Rows};
+use meridian_backend::{Collection, Head, ReadPoint, Rows};
 use meridian_formats::EventWriter;
 use meridian_model::{Schema, Seqs, TimeRole};
 use meridian_observe::{self as observe, Stage};
@@ -144,7 +144,7 @@ impl ItemsRequest {
     }
 
     /// Returns the snapshot to read.
-    pub(crate) fn at(&self) -> At {
+    pub(crate) fn at(&self) -> ReadPoint {
         let seq = self.token.as_ref().map(|t| t.snapshot.clone()).or_else(|| self.snapshot.clone());
         self.consistency.at(seq, self.history)
     }
@@ -189,12 +189,12 @@ pub async fn get(state: Scope, Path(name): Path<String>, context: Context) -> Re
     let default = if request.is_streamed() { state.config.timeout_stream } else { state.config.timeout_default };
     let deadline = context.deadline(request.timeout, default)?;
     #[cfg(feature = "flight")]
-    if let (Some(Ask::Describe { .. }), Some(_)) = (&context.ask, &request.track) {
+    if let (Some(FlightOperation::Describe { .. }), Some(_)) = (&context.ask, &request.track) {
         return crate::response::tables::described(&crate::response::tables::track_schema());
     }
     let run = context.read(&state, &*collection, deadline).await?;
     #[cfg(feature = "flight")]
-    if let Some(Ask::Describe { parts }) = context.ask {
+    if let Some(FlightOperation::Describe { parts }) = context.ask {
         return describe::answer(run, collection, request, parts).await;
     }
     if request.explain {

@@ -15,7 +15,7 @@ use crate::response::respond;
 use crate::response::stream::{self, Sink, Source};
 use axum::http::HeaderMap;
 use axum::response::Response;
-use meridian_backend::{At, Collection, Head, Rows};
+use meridian_backend::{Collection, Head, ReadPoint, Rows};
 use meridian_formats::FeatureWriter;
 use meridian_model::filter::Predicate;
 use meridian_model::time;
@@ -168,7 +168,7 @@ pub(super) fn matched(
     let predicate = &request.items.predicate;
     let max = if predicate.as_cut().is_some() { MATCHED_CUT_MAX } else { MATCHED_TESTED_MAX };
     // The same snapshot as the page, so that the count agrees with its events.
-    let at = At { seq: Some(rows.head().seq.clone()), ..request.at() };
+    let at = ReadPoint { seq: Some(rows.head().seq.clone()), ..request.at() };
     let count = |predicate| match collection.count(at, predicate, max, control) {
         // The page is complete without it, and counting all matches would exceed the tenant's quota.
         Err(QueryError::TooLarge { .. }) => Ok(None),

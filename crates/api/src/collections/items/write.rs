@@ -20,7 +20,7 @@ use axum::response::{IntoResponse, Response};
 use bytes::Buf;
 use meridian_admission::{ByteBudget, ByteShare};
 use meridian_backend::{
-    Append, At, Collection, DeleteFault, KEY_BYTES_MAX, OnConflict, PartialDelete, Write, WriteError, Written,
+    Append, Collection, DeleteFault, KEY_BYTES_MAX, OnConflict, PartialDelete, ReadPoint, Write, WriteError, Written,
 };
 use meridian_formats::{BatchLimits, Format, ReadError, ReadOptions, Report, Watch, is_compressed};
 use meridian_model::seq::BATCH_EVENTS_MAX;
@@ -204,7 +204,7 @@ pub async fn delete(state: Scope, Path(name): Path<String>, context: Context) ->
     )
     .await?;
     blocking::run(run, move |control| {
-        let at = At { history: question.history, ..At::default() };
+        let at = ReadPoint { history: question.history, ..ReadPoint::default() };
         let deleted = collection.delete_matching(&question.predicate, at, control);
         let deleted = deleted.map_err(|partial| partial_problem(&*collection, partial))?;
         let document = Deleted { deleted: deleted.deleted, position: deleted.position.to_string() };

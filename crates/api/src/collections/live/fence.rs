@@ -8,21 +8,21 @@ use crate::protocol::problem::Result;
 use crate::request::errors;
 use meridian_backend::{Collection, PriorEvents};
 use meridian_model::filter::Predicate;
-use meridian_model::{Batch, Fences, IdRole, Projection, Seq, When};
+use meridian_model::{Batch, FenceTransition, Fences, IdRole, Projection, Seq};
 
 /// The id, in [`Fences`], of the stream's only query.
 const INSIDE: &[u64] = &[0];
 
 /// The objects inside, as far as cached.
 pub(super) struct Fence {
-    reported: Vec<When>,
+    reported: Vec<FenceTransition>,
     cached: Fences,
     cached_max: usize,
 }
 
 impl Fence {
     /// Creates a fence that reports these transitions and caches the state of up to `objects` objects.
-    pub(super) fn new(reported: Vec<When>, objects: usize) -> Fence {
+    pub(super) fn new(reported: Vec<FenceTransition>, objects: usize) -> Fence {
         // An object inside counts twice, and a full cache drops the half that was not updated for longest.
         let cached_max = objects.saturating_mul(4);
         Fence { reported, cached: Fences::new(cached_max), cached_max }
@@ -40,7 +40,7 @@ impl Fence {
         predicate: &Predicate,
         batch: &Batch,
         seqs: &[Seq],
-    ) -> Result<Vec<(u32, When)>> {
+    ) -> Result<Vec<(u32, FenceTransition)>> {
         let (prior, matching) = (collection.prior_events(), predicate.evaluate(batch));
         let mut transitions = Vec::new();
         for (row, seq) in seqs.iter().enumerate() {
@@ -61,7 +61,7 @@ impl Fence {
                     !passage.left.is_empty() || is && passage.entered.is_empty()
                 }
             };
-            transitions.extend(When::transition(&self.reported, was, is).map(|when| (row as u32, when)));
+            transitions.extend(FenceTransition::transition(&self.reported, was, is).map(|when| (row as u32, when)));
         }
         Ok(transitions)
     }

@@ -3,7 +3,7 @@
 use super::message::{Framing, Message};
 use super::pace::Pace;
 use super::pending_message::PendingMessage;
-use super::reading::{Reading, Step};
+use super::reading::{LiveReader, Step};
 use super::request::StreamRequest;
 use crate::protocol::problem::Result;
 use crate::request::scope::Scope;
@@ -13,7 +13,7 @@ use meridian_admission::gate::{Account, Permit};
 use meridian_admission::{ByteBudget, ByteShare};
 use meridian_backend::{Collection, PermitScheduler};
 use meridian_model::Seqs;
-use meridian_observe::Current;
+use meridian_observe::WorkContext;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -65,7 +65,7 @@ pub(super) struct Follower {
     state: Scope,
     /// The account to which its reads are charged.
     account: Account,
-    reading: Reading,
+    reading: LiveReader,
     answers: ByteBudget,
     /// The queue in which it waits behind other streams of its tenant.
     line: ReadQueue,
@@ -93,7 +93,7 @@ impl Follower {
         let answers = state.answers();
         let notifications = state.live.subscribe(collection.name());
         let objects = state.config.stream_objects_max;
-        let reading = Reading::new(collection, account.ledger.clone(), request, framing, answers.clone(), objects)?;
+        let reading = LiveReader::new(collection, account.ledger.clone(), request, framing, answers.clone(), objects)?;
         let hand = Arc::new(PendingMessage::new(answers.clone()));
         Ok(Follower {
             line: state.live.line(&state.caller().tenant, state.config.admission().slots),
@@ -176,7 +176,7 @@ impl Follower {
             let read = tokio::task::spawn_blocking(move || {
                 permit.meter().begin();
                 let turns = PermitScheduler::of(&permit);
-                let work = Current::default().holding(&turns);
+                let work = WorkContext::default().holding(&turns);
                 let read = work.run(|| follower.reading.read(follower.pace.room()));
                 drop(permit);
                 // The turn and its memory move into the read: if the client leaves, the read continues unobserved, and

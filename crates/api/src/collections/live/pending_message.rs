@@ -1,6 +1,6 @@
 //! The pending message of a stream, for which its client can be evicted.
 
-use crate::state::readers::Unread;
+use crate::state::readers::UnreadData;
 use meridian_admission::ByteBudget;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -54,7 +54,7 @@ impl PendingMessage {
     }
 }
 
-impl Unread for PendingMessage {
+impl UnreadData for PendingMessage {
     fn answers(&self) -> &ByteBudget {
         &self.answers
     }

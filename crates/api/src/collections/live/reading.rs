@@ -14,7 +14,7 @@ use meridian_admission::{ByteBudget, ByteShare, Ledger};
 use meridian_backend::{Changes, Collection};
 use meridian_formats::FeatureWriter;
 use meridian_model::policy::quota::Quota;
-use meridian_model::{Batch, Schema, Seq, Seqs, When};
+use meridian_model::{Batch, FenceTransition, Schema, Seq, Seqs};
 use std::sync::Arc;
 
 /// Max event numbers listed at a time: a megabyte.
@@ -44,7 +44,7 @@ pub(super) enum Step {
 }
 
 /// The position of a stream, and the read in progress.
-pub(super) struct Reading {
+pub(super) struct LiveReader {
     collection: Arc<dyn Collection>,
     ledger: Arc<Ledger>,
     request: StreamRequest,
@@ -74,13 +74,13 @@ struct Ahead {
 struct Matches {
     events: Batch,
     seqs: Vec<Seq>,
-    whens: Vec<Option<When>>,
+    whens: Vec<Option<FenceTransition>>,
     next: usize,
     /// The position after the read, whether or not its last event matches.
     end: Seqs,
 }
 
-impl Reading {
+impl LiveReader {
     pub(super) fn new(
         collection: Arc<dyn Collection>,
         ledger: Arc<Ledger>,
@@ -88,9 +88,9 @@ impl Reading {
         framing: Framing,
         answers: ByteBudget,
         objects: usize,
-    ) -> Result<Reading> {
+    ) -> Result<LiveReader> {
         let schema = collection.schema();
-        Ok(Reading {
+        Ok(LiveReader {
             writer: writer_of(&schema, &request)?,
             fence: request.when.take().map(|when| Fence::new(when, objects)),
             at: request.after.clone(),
@@ -200,7 +200,7 @@ impl Reading {
         }
         let predicate = &self.request.predicate;
         let batch = numbered(batch, &seqs, predicate);
-        let selected: Vec<(u32, Option<When>)> = match &mut self.fence {
+        let selected: Vec<(u32, Option<FenceTransition>)> = match &mut self.fence {
             None => predicate.evaluate(&batch).set_indices().map(|row| (row as u32, None)).collect(),
             Some(fence) => {
                 let transitions = fence.transitions(self.collection.as_ref(), predicate, &batch, &seqs)?;
@@ -208,7 +208,7 @@ impl Reading {
             }
         };
         let end = seqs.last().map_or_else(|| self.at.clone(), |last| self.at.past(*last));
-        let (rows, whens): (Vec<u32>, Vec<Option<When>>) = selected.into_iter().unzip();
+        let (rows, whens): (Vec<u32>, Vec<Option<FenceTransition>>) = selected.into_iter().unzip();
         let seqs = rows.iter().map(|row| seqs[*row as usize]).collect();
         Ok(Matches { events: reproject(&batch.take(&rows), self.request.crs)?, seqs, whens, next: 0, end })
     }
@@ -288,7 +288,7 @@ mod tests {
     const ROOM: usize = 1 << 10;
 
     /// Creates a stream of a collection of 100 events, from the oldest on, and the store that contains them.
-    fn reading(filter: &str, answers: &ByteBudget) -> (Arc<Embedded>, Reading) {
+    fn reading(filter: &str, answers: &ByteBudget) -> (Arc<Embedded>, LiveReader) {
         let store = Embedded::new(Arc::new(Store::open(Options::ephemeral(), Seams::real()).unwrap()));
         let schema = schema_spec::parse("n:Integer,*geom:Point").unwrap();
         let collection = store.create("default", "q", schema, Settings::default()).unwrap();
@@ -302,7 +302,7 @@ mod tests {
         let request =
             StreamRequest { predicate, properties: None, crs: Crs::default(), when: None, after: Seqs::default() };
         let ledger = Arc::new(Ledger::new("default"));
-        let reading = Reading::new(collection, ledger, request, Framing::Texts, answers.clone(), 8).unwrap();
+        let reading = LiveReader::new(collection, ledger, request, Framing::Texts, answers.clone(), 8).unwrap();
         (store, reading)
     }
 

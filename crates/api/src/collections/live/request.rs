@@ -10,7 +10,7 @@ use crate::request::context::Context;
 use axum::http::HeaderName;
 use meridian_backend::Collection;
 use meridian_model::filter::Predicate;
-use meridian_model::{Positions, Schema, Seq, Seqs, When};
+use meridian_model::{FenceTransition, Positions, Schema, Seq, Seqs};
 
 static LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
@@ -25,7 +25,7 @@ pub(super) struct StreamRequest {
     pub(super) properties: Option<Vec<String>>,
     pub(super) crs: Crs,
     /// The transitions of moving objects to report; `None`: every event that matches.
-    pub(super) when: Option<Vec<When>>,
+    pub(super) when: Option<Vec<FenceTransition>>,
     /// The position after which the stream starts.
     pub(super) after: Seqs,
 }
@@ -85,11 +85,11 @@ impl StreamRequest {
 }
 
 /// Parses the transitions selected by `when`.
-fn when(words: &str, schema: &Schema) -> Result<Vec<When>> {
+fn when(words: &str, schema: &Schema) -> Result<Vec<FenceTransition>> {
     if schema.object.is_none() {
         return Err(Problem::parameter("when", "this collection names no object field (x-meridian-object)"));
     }
-    When::read(words.split(',').map(str::trim)).map_err(|e| Problem::parameter("when", e.detail))
+    FenceTransition::read(words.split(',').map(str::trim)).map_err(|e| Problem::parameter("when", e.detail))
 }
 
 /// Refuses a position after which retention has removed events: they would be silently missing.

@@ -2,7 +2,7 @@
 
 use super::follow::{Delivery, End, Follower, Update};
 use super::message::Message;
-use crate::response::socket::{CloseCode, Closed, ToClient};
+use crate::response::socket::{CloseCode, SocketClosed, ToClient};
 use bytes::Bytes;
 use meridian_model::Seqs;
 use serde_json::json;
@@ -29,7 +29,7 @@ pub(super) async fn send(mut to: ToClient, mut follower: Follower) {
                 follower.count_sent(events);
                 None
             }
-            Delivery::Done(Err(Closed)) => return,
+            Delivery::Done(Err(SocketClosed)) => return,
             Delivery::Slow => Some(follower.too_slow(sent)),
             Delivery::Evicted => Some(follower.evicted(sent)),
             Delivery::Closing => Some(follower.closing(sent)),
@@ -46,7 +46,7 @@ pub(super) async fn send(mut to: ToClient, mut follower: Follower) {
 }
 
 /// Sends the texts of some events, or a short one, and moves the position past the events sent.
-async fn send_all(to: &mut ToClient, sent: &mut Seqs, message: Message) -> Result<(), Closed> {
+async fn send_all(to: &mut ToClient, sent: &mut Seqs, message: Message) -> Result<(), SocketClosed> {
     let (mut text, mut begin) = (Bytes::from_owner(message.text), 0);
     for (seq, end) in message.ends {
         to.feed(text.split_to(end - begin)).await?;

@@ -124,9 +124,9 @@ impl HttpBody for EncodedBody {
 }
 
 /// A body that fails at once.
-pub struct Broken(pub Option<axum::Error>);
+pub struct FailedBody(pub Option<axum::Error>);
 
-impl HttpBody for Broken {
+impl HttpBody for FailedBody {
     type Data = Bytes;
     type Error = axum::Error;
 

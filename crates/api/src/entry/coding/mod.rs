@@ -118,7 +118,7 @@ pub async fn apply(
             // Already in memory, so this does not wait.
             let whole = match axum::body::to_bytes(body, WHOLE_BYTES_MAX as usize).await {
                 Ok(whole) => whole,
-                Err(error) => return Response::from_parts(parts, Body::new(encoded::Broken(Some(error)))),
+                Err(error) => return Response::from_parts(parts, Body::new(encoded::FailedBody(Some(error)))),
             };
             match encoded::whole(encoder, &whole, &charge) {
                 Some(coded) if coded.len() < whole.len() || accepted.refuses_plain() => Body::from(coded),

@@ -1,6 +1,6 @@
 //! Where a request came from, and when.
 
-use crate::cluster::gateways::Relayed;
+use crate::cluster::gateways::RelayOrigin;
 use std::net::IpAddr;
 use tokio::time::Instant;
 
@@ -16,7 +16,7 @@ pub struct Arrival {
     /// When its head had been read.
     pub at: Instant,
     /// The statement of the gateway that relayed it, if any.
-    pub relayed: Option<Relayed>,
+    pub relayed: Option<RelayOrigin>,
 }
 
 /// A connection, as seen by its requests.

@@ -10,10 +10,10 @@ use super::sink::{Sink, disconnected};
 use crate::protocol::problem::{Kind, Problem, Result};
 use crate::request::overload;
 use crate::state::AppState;
-use crate::state::readers::Parked;
+use crate::state::readers::ParkedQuery;
 use meridian_admission::gate::{Account, Class, Gate, Permit};
 use meridian_backend::PermitScheduler;
-use meridian_observe::Current;
+use meridian_observe::WorkContext;
 use meridian_query::Control;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -46,7 +46,7 @@ pub(super) struct Job {
     pub(super) deadline: Instant,
     pub(super) arrived: Instant,
     /// The work to which its threads belong.
-    pub(super) current: Current,
+    pub(super) current: WorkContext,
 }
 
 /// Why a run of the query ended.
@@ -117,7 +117,7 @@ impl Job {
             None => return self.failed(evicted()),
         }
         Handle::current().spawn(async move {
-            let parked = Parked::enter(&self.state.readers);
+            let parked = ParkedQuery::enter(&self.state.readers);
             let ready = wait(&self.state, self.sink.pipe(), self.deadline).await;
             drop(parked);
             let permit = match ready {
@@ -233,7 +233,7 @@ impl BlockingWait {
         let released = Released::new(permit);
         // A waiting thread is cheap to keep, but a permit is not: it reserves a processor that a waiting thread does
         // not use.
-        let parked = Parked::enter(&state.readers);
+        let parked = ParkedQuery::enter(&state.readers);
         self.runtime.block_on(wait(state, pipe, self.deadline))?;
         drop(parked);
         let permit = self.runtime.block_on(released.resume(state, self.deadline))?;

@@ -6,7 +6,7 @@
 
 use super::reader::BrokenOff;
 use crate::protocol::problem::{Kind, Problem};
-use crate::state::readers::Unread;
+use crate::state::readers::UnreadData;
 use axum::http::HeaderMap;
 use bytes::Bytes;
 use meridian_admission::{ByteBudget, ByteShare};
@@ -287,7 +287,7 @@ impl Pipe {
     }
 }
 
-impl Unread for Pipe {
+impl UnreadData for Pipe {
     fn answers(&self) -> &ByteBudget {
         Pipe::answers(self)
     }

@@ -11,7 +11,7 @@ mod parts;
 
 pub use parts::{here, of_others, say_slots};
 
-use crate::cluster::gateways::{Gateway, Relayed, Runs};
+use crate::cluster::gateways::{Gateway, RelayOrigin, Runs};
 use crate::protocol::connection_control::AfterSwitch;
 use crate::protocol::problem::{Kind, Problem, Result};
 use crate::request::body;
@@ -108,8 +108,11 @@ fn any(runs: &[Runs]) -> Runs {
 }
 
 /// Builds this gateway's statement about a request.
-fn relayed(context: &Context) -> Relayed {
-    Relayed { client: context.client.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)), base: context.base.as_str().into() }
+fn relayed(context: &Context) -> RelayOrigin {
+    RelayOrigin {
+        client: context.client.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+        base: context.base.as_str().into(),
+    }
 }
 
 /// Relays a request, and returns its response.

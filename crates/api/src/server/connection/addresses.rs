@@ -22,13 +22,13 @@ struct Open {
 
 /// A connection of an address, counted until dropped.
 #[derive(Debug)]
-pub struct Counted {
+pub struct ConnectionGuard {
     addresses: Addresses,
     address: IpAddr,
     handshakes: Arc<Semaphore>,
 }
 
-impl Counted {
+impl ConnectionGuard {
     /// Returns the semaphore for handshakes of its address.
     pub fn handshakes(&self) -> &Semaphore {
         &self.handshakes
@@ -37,7 +37,7 @@ impl Counted {
 
 impl Addresses {
     /// Counts a connection, unless its address already has `max`.
-    pub fn enter(&self, peer: IpAddr, max: usize) -> Option<Counted> {
+    pub fn enter(&self, peer: IpAddr, max: usize) -> Option<ConnectionGuard> {
         let address = network(peer);
         let mut open = self.0.lock();
         let connections = open.get(&address).map_or(0, |open| open.connections);
@@ -48,11 +48,11 @@ impl Addresses {
         let new = || Open { connections: 0, handshakes: Arc::new(Semaphore::new(HANDSHAKES_MAX)) };
         let entry = open.entry(address).or_insert_with(new);
         entry.connections += 1;
-        Some(Counted { addresses: self.clone(), address, handshakes: entry.handshakes.clone() })
+        Some(ConnectionGuard { addresses: self.clone(), address, handshakes: entry.handshakes.clone() })
     }
 }
 
-impl Drop for Counted {
+impl Drop for ConnectionGuard {
     fn drop(&mut self) {
         let mut open = self.addresses.0.lock();
         if let Some(entry) = open.get_mut(&self.address) {

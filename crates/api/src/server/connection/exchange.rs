@@ -1,8 +1,8 @@
 //! One HTTP/2 request and its response.
 
-use super::Door;
+use super::ConnectionHandler;
 use super::wire::{FIELDS_MAX, head_too_large};
-use crate::protocol::connection_control::{ConnectionControl, Patience};
+use crate::protocol::connection_control::{ConnectionControl, ReadTimeout};
 use crate::request::dispatch::Connection;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri, Version, header};
@@ -22,7 +22,7 @@ const CONNECTION_FIELDS: [HeaderName; 4] =
     [header::CONNECTION, header::TRANSFER_ENCODING, header::UPGRADE, HeaderName::from_static("keep-alive")];
 
 /// How an exchange ended.
-pub enum Ended {
+pub enum ExchangeEnd {
     /// A response was started.
     Answered,
     /// The client cancelled the request before that.
@@ -31,11 +31,11 @@ pub enum Ended {
 
 /// Handles a request.
 pub async fn run(
-    door: Door,
+    door: ConnectionHandler,
     from: Connection,
     request: Request<RecvStream>,
     mut respond: SendResponse<Bytes>,
-) -> Ended {
+) -> ExchangeEnd {
     let is_head = *request.method() == Method::HEAD;
     let (asks, mut wanted) = oneshot::channel();
     let answer = async {
@@ -57,17 +57,18 @@ pub async fn run(
                 let _ = respond.send_informational(go_on);
             }
             // The request's work ends when its future is dropped.
-            _ = poll_fn(|cx| respond.poll_reset(cx)) => return Ended::Cancelled,
+            _ = poll_fn(|cx| respond.poll_reset(cx)) => return ExchangeEnd::Cancelled,
         }
     };
     let (state, control) = (door.state(), ConnectionControl::default());
     control.take(response.extensions_mut());
     let now = SystemTime::UNIX_EPOCH + Duration::from_micros(u64::try_from(state.now()).unwrap_or_default());
-    let stall = response.extensions_mut().remove::<Patience>().map_or(state.config.write_stall, |patience| patience.0);
+    let stall =
+        response.extensions_mut().remove::<ReadTimeout>().map_or(state.config.write_stall, |patience| patience.0);
     if send(respond, response, is_head, now, stall, &control).await == SendOutcome::Stalled {
         state.readers.count_slow();
     }
-    Ended::Answered
+    ExchangeEnd::Answered
 }
 
 /// Converts the request to its HTTP/1.1 form: the authority is in `Host` instead of the target. If its client waits for

@@ -47,7 +47,7 @@ impl Flood {
 }
 
 /// A connection whose frames are counted as they are read.
-pub(super) struct Counted<S> {
+pub(super) struct FrameMeter<S> {
     stream: S,
     flood: Arc<Flood>,
     since: Instant,
@@ -59,10 +59,10 @@ pub(super) struct Counted<S> {
     have: usize,
 }
 
-impl<S> Counted<S> {
-    pub(super) fn new(stream: S) -> (Counted<S>, Arc<Flood>) {
+impl<S> FrameMeter<S> {
+    pub(super) fn new(stream: S) -> (FrameMeter<S>, Arc<Flood>) {
         let flood = Arc::<Flood>::default();
-        let counted = Counted {
+        let counted = FrameMeter {
             stream,
             flood: flood.clone(),
             since: Instant::now(),
@@ -99,7 +99,7 @@ impl<S> Counted<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Counted<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for FrameMeter<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(cx, buf))?;
@@ -108,7 +108,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Counted<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Counted<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for FrameMeter<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let wrote = ready!(Pin::new(&mut self.stream).poll_write(cx, buf))?;
         self.written += wrote as u64;
@@ -150,7 +150,7 @@ mod tests {
 
     /// Feeds frames after a preface, in pieces of the given size. Returns whether they are a flood.
     fn floods(frames: &[u8], piece: usize, written: u64) -> bool {
-        let (mut counted, flood) = Counted::new(());
+        let (mut counted, flood) = FrameMeter::new(());
         counted.written = written;
         let bytes = [&[0; PREFACE_BYTES as usize], frames].concat();
         bytes.chunks(piece).for_each(|piece| counted.read(piece));

@@ -11,9 +11,9 @@
 //! - invalid frames: [`ERRORS_MAX`];
 //! - frames that carry no request: `frames.rs`.
 
-use super::Door;
-use super::exchange::{self, Ended};
-use super::frames::Counted;
+use super::ConnectionHandler;
+use super::exchange::{self, ExchangeEnd};
+use super::frames::FrameMeter;
 use super::wire::HEAD_BYTES_MAX;
 use crate::request::dispatch::Connection;
 use bytes::Bytes;
@@ -44,19 +44,19 @@ const CANCELLED_MAX: u64 = 1000;
 const PING_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Serves a connection until its client or `stopping` ends it.
-pub async fn serve<S>(stream: S, from: Connection, door: &Door, mut stopping: watch::Receiver<bool>)
+pub async fn serve<S>(stream: S, from: Connection, door: &ConnectionHandler, mut stopping: watch::Receiver<bool>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let head_timeout = door.state().config.head_timeout;
-    let (stream, flood) = Counted::new(stream);
+    let (stream, flood) = FrameMeter::new(stream);
     let mut connection = match tokio::time::timeout(head_timeout, builder().handshake::<_, Bytes>(stream)).await {
         Ok(Ok(connection)) => connection,
         Ok(Err(e)) => return tracing::debug!(error = %e, "no preface of HTTP/2"),
         Err(_) => return tracing::debug!("no preface of HTTP/2 in time"),
     };
     let mut alive = Alive::new(connection.ping_pong());
-    let mut streams: JoinSet<Ended> = JoinSet::new();
+    let mut streams: JoinSet<ExchangeEnd> = JoinSet::new();
     let (mut answered, mut cancelled) = (0u64, 0u64);
     let (mut closing, mut flooded) = (false, false);
     // When the connection has been idle long enough, it is asked to close; if it does not, it is dropped.
@@ -73,8 +73,8 @@ where
             },
             Some(ended) = streams.join_next(), if !streams.is_empty() => {
                 match ended {
-                    Ok(Ended::Cancelled) => cancelled += 1,
-                    Ok(Ended::Answered) | Err(_) => answered += 1,
+                    Ok(ExchangeEnd::Cancelled) => cancelled += 1,
+                    Ok(ExchangeEnd::Answered) | Err(_) => answered += 1,
                 }
                 // The allowance grows with the responses: a map in use for hours cancels many requests in total.
                 if cancelled > CANCELLED_MAX + answered {

@@ -15,7 +15,7 @@ mod stall;
 mod tls;
 mod wire;
 
-pub use addresses::{Addresses, Counted};
+pub use addresses::{Addresses, ConnectionGuard};
 pub use tls::{Certificate, CertificateFault, Tls};
 
 use crate::entry::{Entry, Incoming};
@@ -25,7 +25,7 @@ use crate::request::dispatch::{Connection, Peer};
 use crate::state::AppState;
 use axum::http::Request;
 use axum::response::Response;
-use stall::Stalling;
+use stall::StallTimeout;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -35,7 +35,7 @@ use tokio::sync::watch;
 
 /// The handler of a connection's requests.
 #[derive(Clone)]
-pub enum Door {
+pub enum ConnectionHandler {
     /// HTTP, both versions.
     Http(Arc<Entry>),
     /// Arrow Flight, over HTTP/2 only.
@@ -43,23 +43,23 @@ pub enum Door {
     Flight(Arc<Flight>),
 }
 
-impl Door {
+impl ConnectionHandler {
     /// Returns the server's state.
     pub fn state(&self) -> &AppState {
         match self {
-            Door::Http(entry) => entry.state(),
+            ConnectionHandler::Http(entry) => entry.state(),
             #[cfg(feature = "flight")]
-            Door::Flight(flight) => flight.state(),
+            ConnectionHandler::Flight(flight) => flight.state(),
         }
     }
 
     /// Handles a request.
     async fn answer<B: Incoming>(&self, from: Connection, request: Request<B>) -> Response {
         match self {
-            Door::Http(entry) => entry.answer(from, request).await,
+            ConnectionHandler::Http(entry) => entry.answer(from, request).await,
             // Boxed: otherwise the future of every request would have room for everything that Flight may await.
             #[cfg(feature = "flight")]
-            Door::Flight(flight) => Box::pin(flight.answer(from, request)).await,
+            ConnectionHandler::Flight(flight) => Box::pin(flight.answer(from, request)).await,
         }
     }
 }
@@ -68,20 +68,20 @@ impl Door {
 pub async fn serve(
     stream: TcpStream,
     address: IpAddr,
-    counted: Counted,
+    counted: ConnectionGuard,
     tls: Option<Tls>,
-    door: Door,
+    door: ConnectionHandler,
     mut stopping: watch::Receiver<bool>,
 ) {
     let from = Connection { peer: Peer::Address(address), secure: tls.is_some() };
     let config = &door.state().config;
     let Some(tls) = tls else {
-        let stream = Stalling::new(stream, config.write_stall);
+        let stream = StallTimeout::new(stream, config.write_stall);
         return match &door {
-            Door::Http(entry) => http1::serve(stream, from, entry, stopping).await,
+            ConnectionHandler::Http(entry) => http1::serve(stream, from, entry, stopping).await,
             // gRPC clients know in advance that a server speaks HTTP/2 (RFC 9113, 3.3).
             #[cfg(feature = "flight")]
-            Door::Flight(_) => http2::serve(stream, from, &door, stopping).await,
+            ConnectionHandler::Flight(_) => http2::serve(stream, from, &door, stopping).await,
         };
     };
     let secured = async {
@@ -90,7 +90,7 @@ pub async fn serve(
             plain::refuse(stream).await;
             return Ok(None);
         }
-        let stream = Stalling::new(stream, config.write_stall);
+        let stream = StallTimeout::new(stream, config.write_stall);
         tls.shake_hands(stream, counted.handshakes()).await.map(Some)
     };
     // One deadline for first byte, turn and handshake, so that a silent client cannot hold its connection longer.
@@ -113,35 +113,42 @@ pub async fn serve(
         return http2::serve(stream, from, &door, stopping).await;
     }
     match &door {
-        Door::Http(entry) => http1::serve(stream, from, entry, stopping).await,
+        ConnectionHandler::Http(entry) => http1::serve(stream, from, entry, stopping).await,
         #[cfg(feature = "flight")]
-        Door::Flight(_) => tracing::debug!(client = %address, "a client of Flight that does not speak HTTP/2"),
+        ConnectionHandler::Flight(_) => {
+            tracing::debug!(client = %address, "a client of Flight that does not speak HTTP/2")
+        }
     }
 }
 
 /// Serves a client of the control socket: the owner of the data folder.
 pub async fn serve_owner(stream: UnixStream, entry: Arc<Entry>, stopping: watch::Receiver<bool>) {
     let from = Connection { peer: Peer::Socket, secure: false };
-    let stream = Stalling::new(stream, entry.state().config.write_stall);
+    let stream = StallTimeout::new(stream, entry.state().config.write_stall);
     http1::serve(stream, from, &entry, stopping).await;
 }
 
 /// Serves a monitor, until it is dropped.
 pub async fn serve_monitor(stream: TcpStream, address: IpAddr, entry: Arc<Entry>) {
     let from = Connection { peer: Peer::Monitor(address), secure: false };
-    let stream = Stalling::new(stream, entry.state().config.write_stall);
+    let stream = StallTimeout::new(stream, entry.state().config.write_stall);
     // The sender lives as long as the connection: monitors see a shutdown until its end.
     let (_running, stopping) = watch::channel(false);
     http1::serve(stream, from, &entry, stopping).await;
 }
 
 /// Serves a client in memory, for `crate::fuzzed`.
-pub async fn serve_bytes<S>(stream: S, from: Connection, door: &Door, stopping: watch::Receiver<bool>, is_http2: bool)
-where
+pub async fn serve_bytes<S>(
+    stream: S,
+    from: Connection,
+    door: &ConnectionHandler,
+    stopping: watch::Receiver<bool>,
+    is_http2: bool,
+) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     match door {
-        Door::Http(entry) if !is_http2 => http1::serve(stream, from, entry, stopping).await,
+        ConnectionHandler::Http(entry) if !is_http2 => http1::serve(stream, from, entry, stopping).await,
         door => http2::serve(stream, from, door, stopping).await,
     }
 }

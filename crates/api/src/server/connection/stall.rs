@@ -8,17 +8,17 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Duration, Instant, Sleep};
 
 /// The lowest layer of a connection, over TCP or a socket of the file system.
-pub struct Stalling<S> {
+pub struct StallTimeout<S> {
     stream: S,
     stall: Duration,
     /// Set while a write waits.
     timer: Option<Pin<Box<Sleep>>>,
 }
 
-impl<S> Stalling<S> {
+impl<S> StallTimeout<S> {
     /// Creates a stream whose writes may wait for `stall`.
-    pub fn new(stream: S, stall: Duration) -> Stalling<S> {
-        Stalling { stream, stall, timer: None }
+    pub fn new(stream: S, stall: Duration) -> StallTimeout<S> {
+        StallTimeout { stream, stall, timer: None }
     }
 
     fn bounded<T>(&mut self, cx: &mut Context<'_>, outcome: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
@@ -39,13 +39,13 @@ impl<S> Stalling<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Stalling<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for StallTimeout<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_read(cx, buf)
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Stalling<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for StallTimeout<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let outcome = Pin::new(&mut self.stream).poll_write(cx, bytes);
         self.bounded(cx, outcome)

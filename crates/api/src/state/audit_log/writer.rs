@@ -18,11 +18,11 @@ const GROUP_MAX: usize = 64;
 
 /// A waiting line, with the sender for its number once it is on disk. The sender is dropped if the line could not be
 /// written.
-type Waiting = (Act, Sender<u64>);
+type QueuedLine = (Act, Sender<u64>);
 
 pub struct Writer {
     log: Arc<dyn AuditLog>,
-    waiting: Mutex<VecDeque<Waiting>>,
+    waiting: Mutex<VecDeque<QueuedLine>>,
     /// Held by the writing task until its sync has ended.
     turn: Arc<tokio::sync::Mutex<()>>,
 }
@@ -55,7 +55,7 @@ impl Writer {
                 Err(oneshot::error::TryRecvError::Closed) => return Ok(None),
                 Err(oneshot::error::TryRecvError::Empty) => {}
             }
-            let group: Vec<Waiting> = {
+            let group: Vec<QueuedLine> = {
                 let mut waiting = self.waiting.lock();
                 let size = waiting.len().min(GROUP_MAX);
                 waiting.drain(..size).collect()
@@ -70,7 +70,7 @@ impl Writer {
     }
 }
 
-fn write(log: &dyn AuditLog, group: Vec<Waiting>) {
+fn write(log: &dyn AuditLog, group: Vec<QueuedLine>) {
     let (acts, senders): (Vec<Act>, Vec<Sender<u64>>) = group.into_iter().unzip();
     match log.append(&acts) {
         // A dropped task needs no number.

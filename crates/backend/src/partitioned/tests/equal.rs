@@ -1,7 +1,7 @@
 //! Every query has the same result, however many partitions there are.
 
 use super::{KINDS, Kind, NUMBER, OBJECT, PARTITIONS, SPEED, TIME, World, all, event, events, numbers, sorted};
-use crate::{At, Collection, Near, Read, RowSink, Write};
+use crate::{Collection, Near, ReadPoint, ReadResult, RowSink, Write};
 use meridian_model::filter::{Predicate, parse_text};
 use meridian_model::{Batch, BatchBuilder, Layout, Positions, Projection, Schema, Seq, Seqs};
 use meridian_query::{
@@ -52,7 +52,7 @@ fn world(kind: Kind, steps: &[Step]) -> World {
             Step::DeleteBelow(n) => {
                 let predicate = predicate(Some(&format!("n < {n}")), &world.one.schema());
                 let delete = |collection: &dyn Collection| {
-                    collection.delete_matching(&predicate, At::history(), &world.control()).unwrap().deleted
+                    collection.delete_matching(&predicate, ReadPoint::history(), &world.control()).unwrap().deleted
                 };
                 assert_eq!(delete(&*world.one), delete(&*world.many));
             }
@@ -69,7 +69,7 @@ fn predicate(text: Option<&str>, schema: &Schema) -> Predicate {
 
 /// Returns all pages of a query on the snapshot of the first: the numbers of each, and the known total.
 fn pages(collection: &dyn Collection, question: &Items, control: &Control) -> Vec<(Vec<i64>, Option<u64>)> {
-    let (mut question, mut at, mut pages) = (question.clone(), At::newest(), Vec::new());
+    let (mut question, mut at, mut pages) = (question.clone(), ReadPoint::newest(), Vec::new());
     loop {
         let mut rows = collection.items(at.clone(), &question, control).unwrap();
         let mut page = Vec::new();
@@ -149,7 +149,7 @@ proptest! {
 
         let all_of = Items { predicate: predicate.clone(), ..Items::all(&schema) };
         for history in [false, true] {
-            let at = At { history, ..At::default() };
+            let at = ReadPoint { history, ..ReadPoint::default() };
             same!(world, |c: &dyn Collection| sorted(all(c, at.clone(), &all_of, &control)));
             same!(world, |c: &dyn Collection| c.count(at.clone(), &predicate, u64::MAX, &control).unwrap());
         }
@@ -162,7 +162,7 @@ proptest! {
         for order in orders {
             let question = Items { order, limit: Some(limit), ..all_of.clone() };
             same!(world, |c: &dyn Collection| pages(c, &question, &control).into_iter().map(|page| page.0).collect::<Vec<_>>());
-            same!(world, |c: &dyn Collection| c.explain(At::newest(), &question, &control).unwrap().value.returned);
+            same!(world, |c: &dyn Collection| c.explain(ReadPoint::newest(), &question, &control).unwrap().value.returned);
         }
         // Neighbours in natural order may share a key; then their numbers decide, which differ.
         let natural = Items { limit: Some(limit), ..all_of.clone() };
@@ -172,43 +172,43 @@ proptest! {
             (sizes, sorted(pages.into_iter().flat_map(|page| page.0).collect()))
         });
 
-        let cuts = world.many.cuts(At::newest(), 5, &control).unwrap();
+        let cuts = world.many.cuts(ReadPoint::newest(), 5, &control).unwrap();
         prop_assert!(cuts.len() < 5);
         let mut together = Vec::new();
         for part in 0..=cuts.len() {
             let after = part.checked_sub(1).map(|before| cuts[before].clone());
             let asked = Items { after, until: cuts.get(part).cloned(), ..all_of.clone() };
-            together.extend(all(&*world.many, At::newest(), &asked, &control));
+            together.extend(all(&*world.many, ReadPoint::newest(), &asked, &control));
         }
-        prop_assert_eq!(sorted(together), sorted(all(&*world.many, At::newest(), &all_of, &control)));
+        prop_assert_eq!(sorted(together), sorted(all(&*world.many, ReadPoint::newest(), &all_of, &control)));
 
         for (by, windows) in [(vec![], None), (vec![OBJECT], None), (vec![OBJECT, NUMBER], Some(Windows::parse("PT6H", "UTC").unwrap()))] {
             let names = "count,sum(n),avg(speed),min(n),max(speed),percentile(speed,90),distinct(n),top(n,3)";
             let functions = Function::parse(names, &schema).unwrap();
             let question = Aggregate { predicate: predicate.clone(), functions, windows, by, empty: false };
-            same!(world, |c: &dyn Collection| c.aggregate(At::newest(), &question, &control).unwrap().value.groups);
+            same!(world, |c: &dyn Collection| c.aggregate(ReadPoint::newest(), &question, &control).unwrap().value.groups);
         }
         let density = Density { predicate: predicate.clone(), bbox: [-180.0, -90.0, 180.0, 90.0], width: 36, height: 18 };
-        same!(world, |c: &dyn Collection| c.density(At::newest(), &density, &control).unwrap().value.counts);
+        same!(world, |c: &dyn Collection| c.density(ReadPoint::newest(), &density, &control).unwrap().value.counts);
         for counts in [false, true] {
             // Only one property; made ids are written as well.
             let fields = Some(vec![NUMBER, SPEED]);
             let tile = Tile { predicate: predicate.clone(), z: 1, row: 0, column: 1, layer: "l".into(), fields, density: counts };
             same!(world, |c: &dyn Collection| {
-                let tile = c.tile(At::newest(), &tile, &control).unwrap().value;
+                let tile = c.tile(ReadPoint::newest(), &tile, &control).unwrap().value;
                 (tile.kind, tile.events, (counts || kind.given).then_some(tile.bytes.len()))
             });
         }
         if kind.object {
             let track = Track { object: "ship 1".into(), predicate: predicate.clone(), simplify_m: Some(1_000_000.0) };
             same!(world, |c: &dyn Collection| {
-                let track = c.track(At::history(), &track, &control).unwrap().value;
+                let track = c.track(ReadPoint::history(), &track, &control).unwrap().value;
                 (track.events, track.points.into_iter().map(|p| (p.time, p.lon.to_bits(), p.lat.to_bits())).collect::<Vec<_>>())
             });
             for after in [None, Some(ByValue::Text("ship 1".into()))] {
                 let passages = Passages { predicate: predicate.clone(), after, limit: 2 };
                 same!(world, |c: &dyn Collection| {
-                    let found = c.passages(At::history(), &passages, &control).unwrap().value;
+                    let found = c.passages(ReadPoint::history(), &passages, &control).unwrap().value;
                     (found.passages, found.more)
                 });
             }
@@ -244,11 +244,11 @@ proptest! {
         let schema = world.many.schema();
         // Ids identify their events, in whichever partition.
         let mut ids = std::collections::BTreeSet::new();
-        for hits in world.many.items(At::history(), &Items::all(&schema), &control).unwrap() {
+        for hits in world.many.items(ReadPoint::history(), &Items::all(&schema), &control).unwrap() {
             let hits = hits.unwrap();
             for (row, n) in numbers(&hits.batch).into_iter().enumerate() {
                 let id = hits.batch.id_of(row, hits.seqs[row]);
-                let Read { head, value } = world.many.event(&id).unwrap();
+                let ReadResult { head, value } = world.many.event(&id).unwrap();
                 let (batch, seq) = value.expect("an event of its id");
                 prop_assert_eq!((numbers(&batch), seq), (vec![n], hits.seqs[row]));
                 prop_assert!(head.seq.covers(&Seqs::default().past(Seq(0))) && head.seq.len() == usize::from(PARTITIONS));
@@ -270,7 +270,7 @@ proptest! {
                 break;
             }
         }
-        let history = |c: &dyn Collection| sorted(all(c, At::history(), &Items::all(&c.schema()), &control));
+        let history = |c: &dyn Collection| sorted(all(c, ReadPoint::history(), &Items::all(&c.schema()), &control));
         prop_assert_eq!(sorted(seen), history(&*world.many));
         prop_assert_eq!(&at, &world.many.position().ends());
         // An up-to-date reader gets new events, and nothing else.
@@ -345,7 +345,7 @@ fn fields_that_are_added_reach_every_partition() {
         let schema = world.many.schema();
         assert_eq!(schema, world.one.schema());
         let question = Items { predicate: predicate(Some("crew >= 60"), &schema), ..Items::all(&schema) };
-        let found = sorted(all(&*world.many, At::newest(), &question, &world.control()));
+        let found = sorted(all(&*world.many, ReadPoint::newest(), &question, &world.control()));
         assert_eq!(found, (60..80).collect::<Vec<_>>());
         world.reopen();
     }

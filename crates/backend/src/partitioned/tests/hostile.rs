@@ -1,7 +1,7 @@
 //! A failed, damaged or slow partition: a result is an error or complete, and damage is named.
 
 use super::{KINDS, Kind, PARTITIONS, World, all, control, sorted};
-use crate::{At, Backend, Collection};
+use crate::{Backend, Collection, ReadPoint};
 use meridian_model::{Seq, Seqs};
 use meridian_query::{CancelFlag, Control, Items, Order, QueryError};
 use meridian_store::seams::{Clock, ManualClock};
@@ -31,7 +31,7 @@ impl Clock for Ticking {
 /// Returns the numbers of all events, or the error that ended the result.
 fn try_all(collection: &dyn Collection, question: &Items, control: &Control) -> Result<Vec<i64>, QueryError> {
     let mut found = Vec::new();
-    for hits in collection.items(At::newest(), question, control)? {
+    for hits in collection.items(ReadPoint::newest(), question, control)? {
         found.extend(super::numbers(&hits?.batch));
     }
     Ok(sorted(found))
@@ -89,14 +89,14 @@ fn a_damaged_partition_is_named_and_the_others_are_served() {
         }
         (world.store, world.backend) = super::open(&world.disk, &world.clock);
         let many = world.backend.collection("t", "many").unwrap().expect("a collection that is open");
-        let rows = many.items(At::newest(), &Items::all(&many.schema()), &world.control()).unwrap();
+        let rows = many.items(ReadPoint::newest(), &Items::all(&many.schema()), &world.control()).unwrap();
         let missing = rows.head().missing.clone();
         assert!(!missing.is_empty(), "partition {harmed}");
         let folder = format!("p{harmed}");
         assert!(missing.iter().all(|problem| problem.path.iter().any(|part| part == folder.as_str())), "{missing:?}");
         let found = rows.flat_map(|hits| super::numbers(&hits.unwrap().batch)).count();
         assert!(found > 0 && found < EVENTS as usize);
-        let part = many.density(At::newest(), &whole_world(), &world.control()).unwrap();
+        let part = many.density(ReadPoint::newest(), &whole_world(), &world.control()).unwrap();
         assert_eq!(part.head.missing, missing);
     }
 }
@@ -136,10 +136,10 @@ fn a_snapshot_of_another_number_of_partitions_is_gone() {
     let question = Items::all(&world.many.schema());
     let long: Seqs = std::iter::repeat_n(Seq(1 << 24), usize::from(PARTITIONS) + 1).collect();
     for seq in [Seqs::one(Seq(1 << 24)), long] {
-        let at = At { seq: Some(seq), ..At::default() };
+        let at = ReadPoint { seq: Some(seq), ..ReadPoint::default() };
         assert!(matches!(world.many.items(at, &question, &world.control()), Err(QueryError::Gone(_))));
     }
-    let at = At { seq: Some(world.many.position().ends()), ..At::default() };
+    let at = ReadPoint { seq: Some(world.many.position().ends()), ..ReadPoint::default() };
     assert_eq!(all(&*world.many, at.clone(), &question, &control(world.clock.clone())).len(), 20);
     assert!(world.one.items(at, &question, &world.control()).is_err());
 }

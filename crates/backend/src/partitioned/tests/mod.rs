@@ -4,7 +4,7 @@ mod equal;
 mod hostile;
 mod writes;
 
-use crate::{At, Backend, Collection, Embedded, Seams, Write};
+use crate::{Backend, Collection, Embedded, ReadPoint, Seams, Write};
 use meridian_model::builder::Value;
 use meridian_model::{Batch, BatchBuilder, Field, FieldType, GeometryType, IdRole, Mode, Schema, TimeRole};
 use meridian_query::{CancelFlag, Control, Items};
@@ -149,7 +149,7 @@ fn open(disk: &Arc<MemoryDisk>, clock: &Arc<ManualClock>) -> (Arc<Store>, Arc<Em
 }
 
 /// Returns the numbers of all events of a query, in its order.
-fn all(collection: &dyn Collection, at: At, question: &Items, control: &Control) -> Vec<i64> {
+fn all(collection: &dyn Collection, at: ReadPoint, question: &Items, control: &Control) -> Vec<i64> {
     let rows = collection.items(at, question, control).unwrap();
     rows.flat_map(|hits| numbers(&hits.unwrap().batch)).collect()
 }

@@ -1,7 +1,7 @@
 //! Writes: where events go, the effect of a repetition, and the client's outcome.
 
 use super::{KINDS, Kind, PARTITIONS, World, all, events, schema, sorted};
-use crate::{At, Backend, Write, WriteError};
+use crate::{Backend, ReadPoint, Write, WriteError};
 use meridian_model::{Field, FieldType, IdRole, Mode, SeqLayout, partition_of};
 use meridian_query::Items;
 use meridian_store::{Settings, StoreError};
@@ -58,7 +58,7 @@ fn writes_without_keys_take_turns() {
     }
     assert_eq!(spread(&world).iter().sum::<u64>(), 80);
     assert!(spread(&world).iter().filter(|events| **events > 0).count() > 1, "{:?}", spread(&world));
-    let found = all(&*world.many, At::newest(), &Items::all(&world.many.schema()), &world.control());
+    let found = all(&*world.many, ReadPoint::newest(), &Items::all(&world.many.schema()), &world.control());
     assert_eq!(sorted(found), (0..80).collect::<Vec<_>>());
 }
 

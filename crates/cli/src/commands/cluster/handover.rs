@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::output::say;
 use clap::Args;
 use meridian_model::policy::groups::{Group, Groups};
-use meridian_store::bucket::{Condition, Node, OrderKind, Survey, Surveyed, Terms, lease_of};
+use meridian_store::bucket::{Condition, Node, OrderKind, Survey, SurveyedCollection, Terms, lease_of};
 
 /// Pass the collections from their owner to a standby, without failed requests
 #[derive(Args, Debug)]
@@ -98,8 +98,8 @@ fn group_of(cluster: &Cluster, named: &str) -> Result<Group, Failure> {
     let (name, number) = parts.ok_or_else(|| wrong("expected COLLECTION/PARTITION, such as quakes/0".to_owned()))?;
     let (tenant, name) = name.split_once('/').map_or((None, name), |(tenant, name)| (Some(tenant), name));
     let all = Survey::new(&cluster.bucket, &cluster.seams).collections(None)?;
-    let is = |one: &&Surveyed| one.name == name && tenant.is_none_or(|tenant| one.tenant == tenant);
-    let found: Vec<&Surveyed> = all.iter().filter(is).collect();
+    let is = |one: &&SurveyedCollection| one.name == name && tenant.is_none_or(|tenant| one.tenant == tenant);
+    let found: Vec<&SurveyedCollection> = all.iter().filter(is).collect();
     let groups = cluster.groups()?;
     match found.as_slice() {
         [] => Err(wrong(format!("there is no collection {name}"))),

@@ -7,7 +7,7 @@ mod panics;
 mod tenants;
 
 use super::*;
-use crate::asker::Asker;
+use crate::asker::SearchClient;
 use crate::provider::scripted::ScriptedProvider;
 use crate::provider::{ProviderFuture, Sink};
 use crate::refusal::Refusal;
@@ -40,17 +40,17 @@ fn bare(settings: Settings, told: &[(&'static str, Does)]) -> Searches {
 }
 
 /// Returns a client that sees the collections of an empty server.
-pub(crate) fn asker(key: &str) -> Asker {
+pub(crate) fn asker(key: &str) -> SearchClient {
     asker_of("default", key, "*")
 }
 
 /// Returns such a client of a tenant, with rights over these collections.
-fn asker_of(tenant: &str, key: &str, collections: &str) -> Asker {
+fn asker_of(tenant: &str, key: &str, collections: &str) -> SearchClient {
     static EMPTY: LazyLock<Arc<Store>> =
         LazyLock::new(|| Arc::new(Store::open(Options::ephemeral(), Seams::real()).expect("a store")));
     let grant = Grant { role: Role::Admin, collections: collections.parse().expect("a pattern") };
     let caller = Identity::new(tenant, grant, key);
-    Asker { key: key.to_owned(), view: View::new(Embedded::new(EMPTY.clone()), Arc::new(caller)) }
+    SearchClient { key: key.to_owned(), view: View::new(Embedded::new(EMPTY.clone()), Arc::new(caller)) }
 }
 
 /// Returns all packets of a search, checked for gaps.

@@ -1,7 +1,7 @@
 //! Isolation: the resources that searches of one tenant or client leave to those of another.
 
 use super::{asker, asker_of, good, searches};
-use crate::asker::Asker;
+use crate::asker::SearchClient;
 use crate::pipeline::*;
 use crate::provider::{ProviderFuture, Sink};
 use crate::search::Search;
@@ -10,12 +10,12 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::time::{Duration, Instant};
 
-async fn start(searches: &Arc<Searches>, asker: &Asker, question: &Value) -> (Arc<Search>, bool) {
+async fn start(searches: &Arc<Searches>, asker: &SearchClient, question: &Value) -> (Arc<Search>, bool) {
     searches.start(question, asker, Instant::now()).await.expect("a search")
 }
 
 /// Runs a search to its end without reading it, and returns its id.
-async fn ended(searches: &Arc<Searches>, asker: &Asker, question: &Value) -> String {
+async fn ended(searches: &Arc<Searches>, asker: &SearchClient, question: &Value) -> String {
     let running = searches.running();
     let (search, joined) = start(searches, asker, question).await;
     assert!(!joined);

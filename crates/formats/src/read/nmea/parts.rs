@@ -14,7 +14,7 @@ const PAYLOAD_MAX: usize = 1024;
 #[derive(Default)]
 pub(super) struct Parts {
     /// Messages in the order in which they began.
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<PartialMessage>,
     /// Messages that were given up and not reported yet.
     lost: VecDeque<Invalid>,
     /// Number of messages begun so far.
@@ -23,7 +23,7 @@ pub(super) struct Parts {
 }
 
 /// A message of which some parts have arrived.
-struct Waiting {
+struct PartialMessage {
     /// Key common to its sentences: the number of the message, the channel, and the number of parts.
     key: (String, String, u8),
     payloads: Vec<Option<String>>,
@@ -49,7 +49,7 @@ impl Parts {
         let at = usize::from(part.number) - 1;
         let key = (part.sequence.to_owned(), part.channel.to_owned(), part.total);
         // Message numbers repeat after ten. The newest message that lacks this part is most likely its own.
-        let lacks = |waiting: &Waiting| waiting.key == key && waiting.payloads[at].is_none();
+        let lacks = |waiting: &PartialMessage| waiting.key == key && waiting.payloads[at].is_none();
         let index = match self.waiting.iter().rposition(lacks) {
             Some(index) => index,
             None => {
@@ -73,7 +73,7 @@ impl Parts {
             self.give_up();
         }
         let payloads = vec![None; usize::from(key.2)];
-        self.waiting.push_back(Waiting { key, payloads, time: None, line, begun: self.begun });
+        self.waiting.push_back(PartialMessage { key, payloads, time: None, line, begun: self.begun });
     }
 
     fn give_up(&mut self) {

@@ -28,7 +28,7 @@ pub(super) struct Dbf {
 
 /// Outcome of taking a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Taken {
+pub(super) enum RecordStatus {
     Kept,
     /// Marked as deleted and still in the file: neither it nor its shape counts.
     Deleted,
@@ -96,15 +96,15 @@ impl Dbf {
     }
 
     /// Takes the next record.
-    pub(super) fn take(&mut self) -> Result<Taken, Fault> {
+    pub(super) fn take(&mut self) -> Result<RecordStatus, Fault> {
         if self.ordinal == self.records {
-            return Ok(Taken::End);
+            return Ok(RecordStatus::End);
         }
         self.ordinal += 1;
         let record = self.input.needed(self.record_bytes, self.ordinal, "a record of the .dbf file")?;
         self.record.clear();
         self.record.extend_from_slice(self.input.bytes(record));
-        Ok(if self.record.first() == Some(&b'*') { Taken::Deleted } else { Taken::Kept })
+        Ok(if self.record.first() == Some(&b'*') { RecordStatus::Deleted } else { RecordStatus::Kept })
     }
 
     /// Puts the last record taken into a row, from this column on.

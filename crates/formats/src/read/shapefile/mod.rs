@@ -10,7 +10,7 @@ use crate::input::Input;
 use crate::options::ReadOptions;
 use crate::read::table::{Cell, Kind, Row, Source};
 use crate::reference::check_wkt;
-use dbf::{Dbf, Taken};
+use dbf::{Dbf, RecordStatus};
 use meridian_model::Invalid;
 use shp::Shp;
 use std::io::Read;
@@ -123,8 +123,8 @@ impl Source for Shapefile {
         let shape = loop {
             let shape = shp.next()?;
             match (self.dbf.as_mut().map(Dbf::take).transpose()?, &shape) {
-                (None, _) | (Some(Taken::Kept), Some(_)) | (Some(Taken::End), None) => break shape,
-                (Some(Taken::Deleted), Some(_)) => self.ordinal += 1,
+                (None, _) | (Some(RecordStatus::Kept), Some(_)) | (Some(RecordStatus::End), None) => break shape,
+                (Some(RecordStatus::Deleted), Some(_)) => self.ordinal += 1,
                 _ => {
                     let detail =
                         format!("the .shp and .dbf files part after {} records: was one cut off?", self.ordinal);

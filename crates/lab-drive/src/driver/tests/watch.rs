@@ -2,10 +2,10 @@
 //! are in `crates/cli/tests/lab.rs`, because their limit applies to the whole process.
 
 use super::*;
-use meridian_lab_results::folder::Watched;
+use meridian_lab_results::folder::RunMetrics;
 
 /// Returns why a run was void whose thread was blocked at each progress report, and the lab's observations.
-fn hindered(arrival: &str, limits: &str, hinder: fn()) -> (Vec<String>, Watched) {
+fn hindered(arrival: &str, limits: &str, hinder: fn()) -> (Vec<String>, RunMetrics) {
     let server = serve(|_, _, stream| ok(stream));
     let dir = tempfile::tempdir().expect("a folder");
     let text = scenario(&server.url, arrival, &format!("[phases]\nmeasured_s = 2\n[limits]\n{limits}\n"));

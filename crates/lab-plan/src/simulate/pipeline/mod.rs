@@ -123,7 +123,7 @@ pub struct Stage {
     pub queue: String,
     /// The unit of one job of the stage.
     #[serde(default)]
-    pub each: Each,
+    pub each: JobUnit,
     /// The worker's own time for a job, besides source calls.
     pub service: Times,
     /// Whether the worker is held during source calls.
@@ -138,7 +138,7 @@ pub struct Stage {
 /// The unit of one job of a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Each {
+pub enum JobUnit {
     /// One for each job of the previous stage (the first stage: one for each request).
     #[default]
     Job,

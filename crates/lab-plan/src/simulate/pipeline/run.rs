@@ -1,10 +1,10 @@
 //! One trial of a pipeline, event by event.
 
-use super::{Each, Pipeline};
+use super::{JobUnit, Pipeline};
 use crate::simulate::draw::Times;
 use crate::simulate::events::{EventQueue, Micros, micros};
 use meridian_lab_results::random::SeededRng;
-use meridian_model::policy::queue::{Class, Dequeued, Patience, Queues};
+use meridian_model::policy::queue::{Class, Dequeued, JobTimeout, Queues};
 use std::time::Duration;
 
 /// The outcome of each request, and its work.
@@ -67,7 +67,7 @@ struct Life {
 
 struct Step {
     class: Class,
-    each: Each,
+    each: JobUnit,
     service: Times,
     calls_source: bool,
     timeout: Option<Duration>,
@@ -219,25 +219,25 @@ impl Simulator {
         };
         let patience = match (step.timeout, step.deadline) {
             // `check` refuses a stage with both limits, so the order of these two does not matter.
-            (Some(limit), _) => Patience::SinceCreation(limit),
+            (Some(limit), _) => JobTimeout::SinceCreation(limit),
             (None, Some(limit)) => {
                 let begun = self.trial.starts[before.request as usize];
-                Patience::Deadline(Duration::from_micros(begun + limit))
+                JobTimeout::Deadline(Duration::from_micros(begun + limit))
             }
-            (None, None) => Patience::Endless,
+            (None, None) => JobTimeout::Endless,
         };
         let copies = match step.each {
-            Each::Job => 1,
-            Each::Source => self.suppliers.len() as u32,
-            Each::Packet => before.packets,
+            JobUnit::Job => 1,
+            JobUnit::Source => self.suppliers.len() as u32,
+            JobUnit::Packet => before.packets,
         };
         let (each, class, created) = (step.each, step.class, Duration::from_micros(self.events.now()));
         for copy in 0..copies {
             let mut job = Job { stage: stage as u8, ..before };
             match each {
-                Each::Job => {}
-                Each::Source => job.source = copy as u16,
-                Each::Packet => job.packets = 1,
+                JobUnit::Job => {}
+                JobUnit::Source => job.source = copy as u16,
+                JobUnit::Packet => job.packets = 1,
             }
             if self.queues.push(class, created, patience, job).is_ok() {
                 self.outstanding += 1;

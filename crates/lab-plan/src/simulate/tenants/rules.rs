@@ -2,7 +2,7 @@
 
 use super::{Queue, Rule, SharedServer};
 use crate::simulate::events::Micros;
-use meridian_model::policy::admission::{Admission, Ask, Entry, Ticket, Turn, Verdict};
+use meridian_model::policy::admission::{Admission, Entry, SlotRequest, Ticket, Turn, Verdict};
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
@@ -50,7 +50,7 @@ impl RuleState {
     pub(super) fn enter(&mut self, now: Micros, arrived: &Arrived) -> Option<Act> {
         match self {
             RuleState::Fair { admission, tickets, of } => {
-                let ask = Ask {
+                let ask = SlotRequest {
                     tenant: &arrived.account,
                     weight: arrived.weight,
                     class: arrived.class,

@@ -5,7 +5,7 @@ mod thinned;
 mod time_line;
 
 pub(super) use series::{Series, histogram, note};
-pub(super) use thinned::{Scatter, Thinned};
+pub(super) use thinned::{Scatter, Subsample};
 pub(super) use time_line::{Bar, CLASSES_PER_DECADE, Flow, Heat, TimeLine};
 
 use super::again::Again;

@@ -1,6 +1,6 @@
 //! Measured requests of one population at one target.
 
-use super::{Scatter, Thinned};
+use super::{Scatter, Subsample};
 use crate::record::{Micros, Outcome, Record};
 use crate::stats::{Estimate, percentile};
 use hdrhistogram::Histogram;
@@ -28,11 +28,11 @@ pub(crate) struct Series {
     /// Latency as above of each trial, as long as there are few.
     pub(crate) trials: BTreeMap<u16, Histogram<u64>>,
     /// Latency of sound responses over the intended time, of the first trial seen.
-    pub(crate) over_time: Thinned<(f64, f64)>,
+    pub(crate) over_time: Subsample<(f64, f64)>,
     first_trial: u16,
     /// First and last result over the intended time.
-    pub(crate) firsts: Thinned<(f64, f64)>,
-    pub(crate) lasts: Thinned<(f64, f64)>,
+    pub(crate) firsts: Subsample<(f64, f64)>,
+    pub(crate) lasts: Subsample<(f64, f64)>,
     /// Latency over requests in flight, and over results.
     pub(crate) by_concurrency: Scatter,
     pub(crate) by_results: Scatter,
@@ -54,7 +54,7 @@ impl Series {
     pub(super) fn new(first_trial: u16) -> Series {
         Series {
             trials: BTreeMap::new(),
-            over_time: Thinned::default(),
+            over_time: Subsample::default(),
             first_trial,
             count: 0,
             sound: 0,
@@ -63,8 +63,8 @@ impl Series {
             first_result: histogram(),
             last_result: histogram(),
             between: histogram(),
-            firsts: Thinned::default(),
-            lasts: Thinned::default(),
+            firsts: Subsample::default(),
+            lasts: Subsample::default(),
             by_concurrency: Scatter::default(),
             by_results: Scatter::default(),
         }

@@ -8,22 +8,22 @@ pub(super) const POINTS_MAX: usize = 3_000;
 /// Points, and the least-squares line through all of them, kept or not.
 #[derive(Debug, Default)]
 pub(crate) struct Scatter {
-    pub(crate) points: Thinned<(f64, f64)>,
+    pub(crate) points: Subsample<(f64, f64)>,
     sums: Sums,
 }
 
 /// At most a given number of items, evenly selected from all that arrived.
 #[derive(Debug)]
-pub(crate) struct Thinned<T> {
+pub(crate) struct Subsample<T> {
     pub(crate) kept: Vec<T>,
     most: usize,
     step: u64,
     seen: u64,
 }
 
-impl<T> Thinned<T> {
-    pub(super) fn new(most: usize) -> Thinned<T> {
-        Thinned { kept: Vec::new(), most, step: 1, seen: 0 }
+impl<T> Subsample<T> {
+    pub(super) fn new(most: usize) -> Subsample<T> {
+        Subsample { kept: Vec::new(), most, step: 1, seen: 0 }
     }
 
     pub(super) fn add(&mut self, item: T) {
@@ -51,9 +51,9 @@ impl<T> Thinned<T> {
     }
 }
 
-impl<T> Default for Thinned<T> {
+impl<T> Default for Subsample<T> {
     fn default() -> Self {
-        Thinned::new(POINTS_MAX)
+        Subsample::new(POINTS_MAX)
     }
 }
 

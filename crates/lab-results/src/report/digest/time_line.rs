@@ -1,6 +1,6 @@
 //! The first trial of one population, request by request, and counts over time intervals.
 
-use super::Thinned;
+use super::Subsample;
 use crate::record::{Micros, Outcome, Record};
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ pub(crate) struct TimeLine {
     /// The trial.
     pub(crate) trial: u16,
     /// A thinned sample of the records.
-    pub(crate) bars: Thinned<Bar>,
+    pub(crate) bars: Subsample<Bar>,
     /// Durations of sound responses over time, and end times of the others.
     pub(crate) heat: Heat,
     pub(crate) not_sound: Heat,
@@ -46,7 +46,7 @@ pub(crate) struct Heat {
 impl TimeLine {
     pub(super) fn of(trial: u16) -> TimeLine {
         let heat = || Heat { width: 50_000, columns: Vec::new() };
-        TimeLine { trial, bars: Thinned::new(BARS_MAX), heat: heat(), not_sound: heat() }
+        TimeLine { trial, bars: Subsample::new(BARS_MAX), heat: heat(), not_sound: heat() }
     }
 
     pub(super) fn add(&mut self, record: &Record) {

@@ -13,7 +13,7 @@ const YOUNG: Duration = Duration::from_millis(150);
 
 /// A query that waits for its first slot.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Waiting {
+pub(super) struct QueuedQuery {
     pub(super) ticket: Ticket,
     pub(super) since: At,
     pub(super) deadline: At,
@@ -27,7 +27,7 @@ pub(super) struct Line {
     /// Started queries without a slot, in the order in which they resume: all before the first waiting one.
     pub(super) paused: VecDeque<Ticket>,
     /// Waiting queries, in order of arrival.
-    pub(super) waiting: VecDeque<Waiting>,
+    pub(super) waiting: VecDeque<QueuedQuery>,
     /// When the queue last became non-empty.
     filled: At,
     /// Queries started since then.
@@ -42,7 +42,7 @@ impl Line {
         Line { share: Share::new(class.weight()), paused, waiting, filled: At::ZERO, begun: 0, overloaded: false }
     }
 
-    pub(super) fn push(&mut self, waiting: Waiting) {
+    pub(super) fn push(&mut self, waiting: QueuedQuery) {
         if self.waiting.is_empty() {
             (self.filled, self.begun, self.overloaded) = (waiting.since, 0, false);
         }
@@ -56,7 +56,7 @@ impl Line {
         now: At,
         patience: Duration,
         settings: &Settings,
-    ) -> Option<(Waiting, Option<Refusal>)> {
+    ) -> Option<(QueuedQuery, Option<Refusal>)> {
         if let Some((waiting, refusal)) = self.pop_expired(now, patience, settings) {
             return Some((waiting, Some(refusal)));
         }
@@ -74,7 +74,7 @@ impl Line {
         now: At,
         patience: Duration,
         settings: &Settings,
-    ) -> Option<(Waiting, Refusal)> {
+    ) -> Option<(QueuedQuery, Refusal)> {
         let oldest = *self.waiting.front()?;
         let wait_max = if self.is_overloaded(now, patience) { settings.target } else { patience };
         let refusal = match oldest {

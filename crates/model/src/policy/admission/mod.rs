@@ -32,10 +32,10 @@ mod tests;
 mod views;
 
 pub use capacity::{Capacity, Load};
-pub use terms::{Ask, Class, ClassLoad, Counts, Entry, Refusal, Settings, Ticket, Turn, Verdict};
+pub use terms::{Class, ClassLoad, Counts, Entry, Refusal, Settings, SlotRequest, Ticket, Turn, Verdict};
 
 use super::share::Share;
-use line::Waiting;
+use line::QueuedQuery;
 use questions::{Question, Questions, State};
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -103,7 +103,7 @@ impl<T: Clone + Eq + Hash> Admission<T> {
     ///
     /// # Errors
     /// [`Refusal::Deadline`] if it has to wait and its deadline has passed, [`Refusal::QueueFull`] if too many wait.
-    pub fn enter(&mut self, now: At, ask: Ask<&T>) -> Result<Entry, Refusal> {
+    pub fn enter(&mut self, now: At, ask: SlotRequest<&T>) -> Result<Entry, Refusal> {
         let used = ask.resumed.unwrap_or_default();
         let class = ask.class.after(used);
         let number = self.known(ask.tenant, ask.weight);
@@ -129,7 +129,7 @@ impl<T: Clone + Eq + Hash> Admission<T> {
             return Err(Refusal::QueueFull);
         }
         let ticket = self.questions.add(question(State::Waiting));
-        let waiting = Waiting { ticket, since: now, deadline: ask.deadline, is_write: ask.is_write };
+        let waiting = QueuedQuery { ticket, since: now, deadline: ask.deadline, is_write: ask.is_write };
         let tenant = &mut self.tenants[number];
         tenant.lines[class as usize].push(waiting);
         tenant.waiting += 1;

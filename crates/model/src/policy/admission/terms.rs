@@ -109,7 +109,7 @@ impl Default for Settings {
 
 /// A query that requests a slot.
 #[derive(Debug, Clone)]
-pub struct Ask<T> {
+pub struct SlotRequest<T> {
     /// The tenant charged for it.
     pub tenant: T,
     /// The tenant's weight, min 1.
@@ -125,12 +125,12 @@ pub struct Ask<T> {
     pub resumed: Option<Duration>,
 }
 
-impl<T> Ask<T> {
+impl<T> SlotRequest<T> {
     /// The same query with its tenant borrowed.
-    pub fn as_ref(&self) -> Ask<&T> {
-        let Ask { tenant, weight, class, is_write, deadline, resumed } = self;
+    pub fn as_ref(&self) -> SlotRequest<&T> {
+        let SlotRequest { tenant, weight, class, is_write, deadline, resumed } = self;
         let (weight, class, is_write, deadline) = (*weight, *class, *is_write, *deadline);
-        Ask { tenant, weight, class, is_write, deadline, resumed: *resumed }
+        SlotRequest { tenant, weight, class, is_write, deadline, resumed: *resumed }
     }
 }
 

@@ -8,11 +8,11 @@ fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
 }
 
-fn ask(tenant: u32, class: Class, deadline: u64) -> Ask<u32> {
-    Ask { tenant, weight: 1, class, is_write: false, deadline: ms(deadline), resumed: None }
+fn ask(tenant: u32, class: Class, deadline: u64) -> SlotRequest<u32> {
+    SlotRequest { tenant, weight: 1, class, is_write: false, deadline: ms(deadline), resumed: None }
 }
 
-fn quick(tenant: u32) -> Ask<u32> {
+fn quick(tenant: u32) -> SlotRequest<u32> {
     ask(tenant, Class::Interactive, 1_000_000)
 }
 
@@ -20,14 +20,14 @@ fn one_slot() -> Admission<u32> {
     Admission::new(Settings::default())
 }
 
-fn runs(admission: &mut Admission<u32>, now: u64, ask: &Ask<u32>) -> Ticket {
+fn runs(admission: &mut Admission<u32>, now: u64, ask: &SlotRequest<u32>) -> Ticket {
     match admission.enter(ms(now), ask.as_ref()).unwrap() {
         Entry::Run(ticket) => ticket,
         Entry::Wait(ticket) => panic!("{ticket:?} waits"),
     }
 }
 
-fn waits(admission: &mut Admission<u32>, now: u64, ask: &Ask<u32>) -> Ticket {
+fn waits(admission: &mut Admission<u32>, now: u64, ask: &SlotRequest<u32>) -> Ticket {
     match admission.enter(ms(now), ask.as_ref()).unwrap() {
         Entry::Wait(ticket) => ticket,
         Entry::Run(ticket) => panic!("{ticket:?} runs"),
@@ -41,7 +41,7 @@ fn a_line_of_writes_is_late_once_another_would_wait_for_half_of_its_patience() {
     let mut running = runs(&mut admission, 0, &quick(1));
     // However long a query runs, none waits behind it.
     assert!(!is_late(&admission, 10_000));
-    let write = Ask { is_write: true, ..quick(1) };
+    let write = SlotRequest { is_write: true, ..quick(1) };
     for _ in 0..20 {
         waits(&mut admission, 10_000, &write);
     }
@@ -239,7 +239,7 @@ fn a_tenant_may_begin_only_so_many_questions() {
 fn a_resumed_question_keeps_the_class_to_which_it_had_sunk() {
     let mut admission = one_slot();
     let running = runs(&mut admission, 0, &quick(1));
-    let long = Ask { resumed: Some(ms(60)), ..quick(1) };
+    let long = SlotRequest { resumed: Some(ms(60)), ..quick(1) };
     let long = waits(&mut admission, 1, &long);
     let short = waits(&mut admission, 2, &quick(1));
     admission.leave(running, ms(10));
@@ -297,7 +297,7 @@ fn the_load_shows_who_runs_and_waits_by_class_and_for_how_long() {
     let running = runs(&mut admission, 0, &quick(1));
     waits(&mut admission, 10, &ask(2, Class::Batch, 1_000_000));
     waits(&mut admission, 40, &ask(2, Class::Batch, 1_000_000));
-    admission.enter(ms(50), Ask { resumed: Some(Duration::ZERO), ..quick(3) }.as_ref()).unwrap();
+    admission.enter(ms(50), SlotRequest { resumed: Some(Duration::ZERO), ..quick(3) }.as_ref()).unwrap();
     let none = ClassLoad::default();
     let batch = ClassLoad { waiting: 2, oldest: Some(ms(90)), ..none };
     assert_eq!(

@@ -34,7 +34,7 @@ pub struct Limits {
 
 /// Why a scan is rejected as busy on arrival.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refused {
+pub enum ScanRefusal {
     /// The server is draining: nothing starts any more.
     Draining,
     /// The max number of scans are waiting.
@@ -105,15 +105,15 @@ impl<K: Clone + Eq + Hash> Executor<K> {
     ///
     /// # Errors
     /// The scan is rejected as busy immediately.
-    pub fn arrive(&mut self, scan: K, busy_timeout: Duration, now: Duration) -> Result<(), Refused> {
+    pub fn arrive(&mut self, scan: K, busy_timeout: Duration, now: Duration) -> Result<(), ScanRefusal> {
         if self.draining {
-            return Err(Refused::Draining);
+            return Err(ScanRefusal::Draining);
         }
         if self.scans.contains_key(&scan) {
-            return Err(Refused::Known);
+            return Err(ScanRefusal::Known);
         }
         if self.waiting.len() >= self.limits.waiting {
-            return Err(Refused::Full);
+            return Err(ScanRefusal::Full);
         }
         let order = self.order();
         let until = (!busy_timeout.is_zero()).then(|| now.saturating_add(busy_timeout));

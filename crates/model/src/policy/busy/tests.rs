@@ -68,11 +68,11 @@ fn a_server_that_drains_turns_away_all_but_started_scans() {
     executor.arrive(1, FOR_EVER, ms(0)).unwrap();
     assert_eq!(turns(&mut executor, 0), [Turn::Work(1)]);
     executor.arrive(2, FOR_EVER, ms(0)).unwrap();
-    assert_eq!(executor.arrive(2, FOR_EVER, ms(0)), Err(Refused::Known));
+    assert_eq!(executor.arrive(2, FOR_EVER, ms(0)), Err(ScanRefusal::Known));
     executor.arrive(3, ms(5), ms(0)).unwrap();
-    assert_eq!(executor.arrive(4, FOR_EVER, ms(0)), Err(Refused::Full));
+    assert_eq!(executor.arrive(4, FOR_EVER, ms(0)), Err(ScanRefusal::Full));
     assert_eq!(executor.drain(), [2, 3]);
-    assert_eq!(executor.arrive(5, FOR_EVER, ms(1)), Err(Refused::Draining));
+    assert_eq!(executor.arrive(5, FOR_EVER, ms(1)), Err(ScanRefusal::Draining));
     executor.rest(&1);
     executor.again(&1);
     assert_eq!(turns(&mut executor, 9), [Turn::Work(1)]);
@@ -125,9 +125,9 @@ proptest! {
             match step {
                 Step::Arrive(scan, timeout) => {
                     let expected = if list.iter().any(|plain| plain.scan == scan) {
-                        Err(Refused::Known)
+                        Err(ScanRefusal::Known)
                     } else if list.iter().filter(|plain| !plain.started).count() >= waiting {
-                        Err(Refused::Full)
+                        Err(ScanRefusal::Full)
                     } else {
                         let until = (timeout > 0).then_some(now + timeout);
                         list.push(Plain { scan, started: false, wants: true, works: false, until });

@@ -36,7 +36,7 @@ pub enum Kind {
 
 /// The newest object known to a process.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Known {
+pub struct KnownObject {
     /// Its number; 0 if there is none.
     pub number: u64,
     /// Its kind.
@@ -49,10 +49,10 @@ pub struct Known {
     pub old: Vec<u64>,
 }
 
-impl Known {
+impl KnownObject {
     /// The state of an empty chain.
-    pub fn nothing() -> Known {
-        Known { number: 0, kind: Kind::Nothing, version: 0, ours: false, old: Vec::new() }
+    pub fn nothing() -> KnownObject {
+        KnownObject { number: 0, kind: Kind::Nothing, version: 0, ours: false, old: Vec::new() }
     }
 
     /// Whether the next object of this writer is not its first.
@@ -183,7 +183,7 @@ pub struct Commit {
     /// Version of its own manifest; 0 if it has none.
     version: u64,
     kind: Kind,
-    known: Option<Known>,
+    known: Option<KnownObject>,
     old: Vec<u64>,
     stage: CommitStage,
 }
@@ -242,7 +242,7 @@ pub struct Head {
 impl Commit {
     /// A commit of the manifest `version` (0 for the end of the collection) after the manifest `follows` (0 for
     /// none). `known` is the process's last known state of the chain.
-    pub fn new(rules: Rules, follows: u64, version: u64, end: bool, known: Option<Known>) -> Commit {
+    pub fn new(rules: Rules, follows: u64, version: u64, end: bool, known: Option<KnownObject>) -> Commit {
         let kind = if end { Kind::End } else { Kind::Later };
         let mut commit =
             Commit { rules, follows, version, kind, known: None, old: Vec::new(), stage: CommitStage::Look };
@@ -273,12 +273,12 @@ impl Commit {
     }
 
     /// The state of the chain after the commit; `None` if the bucket has to be read.
-    pub fn into_known(self) -> Option<Known> {
+    pub fn into_known(self) -> Option<KnownObject> {
         self.known
     }
 
     /// Accepts the newest object.
-    pub fn looked(&mut self, known: Known) {
+    pub fn looked(&mut self, known: KnownObject) {
         self.stage =
             if known.version == self.follows { CommitStage::Create } else { CommitStage::Done(Committed::Stale) };
         if self.kind == Kind::Later && !known.continues() {
@@ -294,7 +294,7 @@ impl Commit {
     /// Accepts the outcome of the create.
     pub fn created(&mut self, created: Created) {
         let number = self.number();
-        let continues = self.known.as_ref().is_some_and(Known::continues);
+        let continues = self.known.as_ref().is_some_and(KnownObject::continues);
         self.stage = match created {
             Created::Ours if continues || self.rules.breaks(Breakage::NoCheck) => return self.stands(),
             Created::Ours => return self.check(Search::from(number, self.rules)),
@@ -369,7 +369,7 @@ impl Commit {
         going.reverse();
         // While deletes fail, the oldest numbers are forgotten: their objects merely take space.
         old.drain(..old.len().saturating_sub(OLD_MAX));
-        self.known = Some(Known { number, kind: self.kind, version: self.version, ours: true, old });
+        self.known = Some(KnownObject { number, kind: self.kind, version: self.version, ours: true, old });
         self.stage = if going.is_empty() { CommitStage::Done(Committed::Stands) } else { CommitStage::Tidy(going) };
     }
 }

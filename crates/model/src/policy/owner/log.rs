@@ -58,7 +58,7 @@ pub enum Link {
 
 /// The result of a read, for a replay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reading {
+pub enum ReadOutcome {
     /// The next object of the chain.
     Next,
     /// An object in the next place that does not follow the previous one: acknowledged writes may be missing.
@@ -157,12 +157,12 @@ impl Replay {
     }
 
     /// Accepts the object at the requested place, and returns its meaning.
-    pub fn read(&mut self, link: Link) -> Reading {
+    pub fn read(&mut self, link: Link) -> ReadOutcome {
         match std::mem::replace(&mut self.stage, Stage::Walk) {
             Stage::Again(later) if link == Link::Absent => {
                 let gap = self.at;
                 (self.at, self.follows) = (later, None);
-                Reading::Missing(gap)
+                ReadOutcome::Missing(gap)
             }
             Stage::After(mut places) => {
                 let place = places.pop();
@@ -174,27 +174,27 @@ impl Replay {
                     (Link::Object { fence: None, .. }, Some(place)) => self.stage = Stage::Again(place),
                     _ => self.after(places),
                 }
-                Reading::Nothing
+                ReadOutcome::Nothing
             }
             _ => self.walk(link),
         }
     }
 
-    fn walk(&mut self, link: Link) -> Reading {
+    fn walk(&mut self, link: Link) -> ReadOutcome {
         match link {
             Link::Absent => {
                 self.stage = Stage::Gap;
-                Reading::Nothing
+                ReadOutcome::Nothing
             }
             Link::Damaged => {
                 (self.at, self.follows) = (self.at.next(), None);
-                Reading::Damaged
+                ReadOutcome::Damaged
             }
             Link::Object { before, sum, fence } => {
                 let linked = self.follows.is_none_or(|follows| follows == before);
                 (self.follows, self.sum) = (Some(sum), sum);
                 self.at = fence.map_or(self.at.next(), |epoch| LogPlace { epoch, number: self.at.number + 1 });
-                if linked { Reading::Next } else { Reading::Unlinked }
+                if linked { ReadOutcome::Next } else { ReadOutcome::Unlinked }
             }
         }
     }

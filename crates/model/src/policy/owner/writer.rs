@@ -18,12 +18,12 @@ pub struct Writer {
     /// Whether another process has taken over: what is left in the log is that one's to release.
     fenced: bool,
     /// Groups not covered by a manifest of this process, oldest first.
-    held: VecDeque<Held>,
+    held: VecDeque<LogGroup>,
 }
 
 /// A group in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Held {
+pub struct LogGroup {
     /// Its place.
     pub place: LogPlace,
     /// Position of its last record.
@@ -49,7 +49,7 @@ pub enum Appended {
 
 impl Writer {
     /// The writer after a replay, with the groups that the replay found.
-    pub fn new(rules: Rules, next: LogPlace, before: u32, held: VecDeque<Held>) -> Writer {
+    pub fn new(rules: Rules, next: LogPlace, before: u32, held: VecDeque<LogGroup>) -> Writer {
         Writer { rules, next, before, open: true, fenced: false, held }
     }
 
@@ -64,7 +64,7 @@ impl Writer {
     }
 
     /// Accepts the outcome of creating a group with checksum `sum`.
-    pub fn appended(&mut self, created: Created, group: Held, sum: u32) -> Appended {
+    pub fn appended(&mut self, created: Created, group: LogGroup, sum: u32) -> Appended {
         match created {
             Created::Ours => {
                 self.held.push_back(group);

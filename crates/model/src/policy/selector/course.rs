@@ -7,7 +7,7 @@
 //! hedge -> Ask, beside one that has not started; the first to start wins, the other is dropped
 //! ```
 
-use super::trace::{End, Made};
+use super::trace::{AttemptRecord, End};
 use super::{Attempt, Hedging, Outcome, Profile, Selection, Tablet};
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ const AGAIN_MIN: Duration = Duration::from_millis(10);
 pub struct Course {
     tablet: String,
     begun: Duration,
-    made: Vec<Made>,
+    made: Vec<AttemptRecord>,
     /// Time since which there has been no server.
     alone_since: Option<Duration>,
     hedged: bool,
@@ -125,7 +125,12 @@ impl Course {
 
     /// Records that the scan goes to the tablet's owner, as there is no scan server.
     pub fn fall_back(&mut self, owner: &str, now: Duration) -> usize {
-        self.made.push(Made { server: owner.to_owned(), owner: true, asked: self.since(now), ..Made::default() });
+        self.made.push(AttemptRecord {
+            server: owner.to_owned(),
+            owner: true,
+            asked: self.since(now),
+            ..AttemptRecord::default()
+        });
         self.made.len() - 1
     }
 
@@ -154,7 +159,7 @@ impl Course {
     }
 
     /// Every attempt, in order.
-    pub fn trace(&self) -> &[Made] {
+    pub fn trace(&self) -> &[AttemptRecord] {
         &self.made
     }
 
@@ -195,7 +200,13 @@ impl Course {
     fn enter(&mut self, ask: Ask, servers: &[&str], now: Duration) -> Ask {
         let server = servers.get(ask.server).copied().unwrap_or_default().to_owned();
         let asked = self.since(now) + ask.delay;
-        self.made.push(Made { server, asked, delay: ask.delay, busy_timeout: ask.busy_timeout, ..Made::default() });
+        self.made.push(AttemptRecord {
+            server,
+            asked,
+            delay: ask.delay,
+            busy_timeout: ask.busy_timeout,
+            ..AttemptRecord::default()
+        });
         ask
     }
 }

@@ -8,7 +8,8 @@
 //!
 //! [`Profile::select`] is stateless: the caller passes in the available servers and the attempts so far. A [`Course`]
 //! keeps that for the scan of one tablet. Beyond Accumulo's selector it has second attempts beside slow ones within a
-//! budget ([`Hedging`]). It also limits scans that go to owners instead ([`Fallback`]), and keeps a trace ([`Made`]).
+//! budget ([`Hedging`]). It also limits scans that go to owners instead ([`Fallback`]), and keeps a trace
+//! ([`AttemptRecord`]).
 
 mod absent;
 mod course;
@@ -24,7 +25,7 @@ pub use absent::{Absent, Fallback, Verdict};
 pub use course::{ATTEMPTS_MAX, Ask, Course, Step};
 pub use hedge::Hedging;
 pub use profile::{AttemptPlan, Profile, Profiles, ServerShare};
-pub use trace::{End, Made};
+pub use trace::{AttemptRecord, End};
 
 use std::time::Duration;
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 /// An attempt. Times count from the beginning of the scan.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Made {
+pub struct AttemptRecord {
     /// The server's name.
     pub server: String,
     /// Whether it is the tablet's owner, asked for lack of a scan server.
@@ -51,7 +51,7 @@ impl End {
     }
 }
 
-impl fmt::Display for Made {
+impl fmt::Display for AttemptRecord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (before, after) = (if self.owner { "owner " } else { "" }, if self.hedge { " (hedge)" } else { "" });
         let word = match self.end {

@@ -4,11 +4,11 @@ use super::other_answer;
 use crate::gateway::engine::Patience;
 use crate::gateway::remote::Remote;
 use crate::gateway::rows::{RemoteRows, head, query_error};
-use crate::wire::call::{Do, Get};
+use crate::wire::call::{ActionCall, Get};
 use crate::wire::described::WireHead;
 use crate::wire::fault::Fault;
 use meridian_backend::measured::counted;
-use meridian_backend::{At, Head, Queries, Read, Rows};
+use meridian_backend::{Head, Queries, ReadPoint, ReadResult, Rows};
 use meridian_model::filter::Predicate;
 use meridian_observe::{self as observe, Stage};
 use meridian_query::partial::{Partial, PartialGrid, PartialGroups, PartialPassages, PartialTile, PartialTrack};
@@ -21,10 +21,10 @@ use meridian_query::{
 /// Implements the queries whose partial result is finished here.
 macro_rules! of_a_partial {
     ($($name:ident($question:ident) -> $answer:ty, $part:ident: $finish:expr;)*) => {
-        $(fn $name(&self, at: At, question: &$question, control: &Control) -> Result<Read<$answer>, QueryError> {
-            let Read { head, value } = self.partial(at, &Question::$question(question.clone()), control)?;
+        $(fn $name(&self, at: ReadPoint, question: &$question, control: &Control) -> Result<ReadResult<$answer>, QueryError> {
+            let ReadResult { head, value } = self.partial(at, &Question::$question(question.clone()), control)?;
             let Partial::$part(part) = value else { return Err(other_answer()) };
-            Ok(Read { head, value: $finish(part, question, control)? })
+            Ok(ReadResult { head, value: $finish(part, question, control)? })
         })*
     };
 }
@@ -37,18 +37,18 @@ impl Queries for Remote {
         passages(Passages) -> PassagesResult, Passages: |part: PartialPassages, q, _| Ok::<_, QueryError>(part.finish(q));
     }
 
-    fn head(&self, at: &At) -> Option<Head> {
+    fn head(&self, at: &ReadPoint) -> Option<Head> {
         // Only the response tells which snapshot a scan server has.
         if at.eventual.is_some() && self.shared.scans.is_some() {
             return None;
         }
-        let ask = Do::Head { place: self.mirror.place.clone(), at: at.clone().into() };
+        let ask = ActionCall::Head { place: self.mirror.place.clone(), at: at.clone().into() };
         // Asked once. Without a response the query itself is sent, as servers of earlier versions require.
         let head = self.link().value_now::<Option<WireHead>>(ask).ok().flatten()?;
         Some(head.into_head(&self.known_schema()))
     }
 
-    fn items(&self, at: At, question: &Items, control: &Control) -> Result<Box<dyn Rows>, QueryError> {
+    fn items(&self, at: ReadPoint, question: &Items, control: &Control) -> Result<Box<dyn Rows>, QueryError> {
         if let Some(parts) = self.in_parts(&at) {
             return parts.items(at, question, control);
         }
@@ -61,7 +61,7 @@ impl Queries for Remote {
         ask().map(|rows| Box::new(rows) as Box<dyn Rows>).map_err(|fault| query_error(fault, control))
     }
 
-    fn cuts(&self, at: At, parts: usize, control: &Control) -> Result<Vec<Cursor>, QueryError> {
+    fn cuts(&self, at: ReadPoint, parts: usize, control: &Control) -> Result<Vec<Cursor>, QueryError> {
         let ask = || {
             let get = Get::Cuts { place: self.mirror.place.clone(), at: at.into(), parts };
             let (_, first) = self.ask(get, &Patience::of(control))?;
@@ -75,7 +75,7 @@ impl Queries for Remote {
 
     fn count(
         &self,
-        at: At,
+        at: ReadPoint,
         predicate: &Predicate,
         tested_max: u64,
         control: &Control,
@@ -87,7 +87,12 @@ impl Queries for Remote {
         }
     }
 
-    fn partial(&self, at: At, question: &Question, control: &Control) -> Result<Read<Partial>, QueryError> {
+    fn partial(
+        &self,
+        at: ReadPoint,
+        question: &Question,
+        control: &Control,
+    ) -> Result<ReadResult<Partial>, QueryError> {
         if let Some(parts) = self.in_unknown_parts(&at) {
             return parts.partial(at, question, control);
         }
@@ -99,7 +104,12 @@ impl Queries for Remote {
         Ok(read)
     }
 
-    fn explain(&self, at: At, question: &Items, control: &Control) -> Result<Read<Explanation>, QueryError> {
+    fn explain(
+        &self,
+        at: ReadPoint,
+        question: &Items,
+        control: &Control,
+    ) -> Result<ReadResult<Explanation>, QueryError> {
         if let Some(parts) = self.in_unknown_parts(&at) {
             return parts.explain(at, question, control);
         }
@@ -112,19 +122,19 @@ impl Queries for Remote {
             let value = first.meta.value.unwrap_or_default();
             let value: Explanation = serde_json::from_value(value).map_err(|e| Fault::internal(e.to_string()))?;
             control.charge_elsewhere(value.stats.bytes_read);
-            Ok(Read { head, value })
+            Ok(ReadResult { head, value })
         };
         ask().map_err(|fault| query_error(fault, control))
     }
 
-    fn tile(&self, at: At, question: &Tile, control: &Control) -> Result<Read<TileResult>, QueryError> {
+    fn tile(&self, at: ReadPoint, question: &Tile, control: &Control) -> Result<ReadResult<TileResult>, QueryError> {
         let mut question = question.clone();
         loop {
-            let Read { head, value } = self.partial(at.clone(), &Question::Tile(question.clone()), control)?;
+            let ReadResult { head, value } = self.partial(at.clone(), &Question::Tile(question.clone()), control)?;
             let Partial::Tile(part) = value else { return Err(other_answer()) };
             let merged = PartialTile::merge(vec![part], &question);
             match merged.map_err(|e| Fault::internal(e.to_string()).into_query())? {
-                Some(part) => return Ok(Read { head, value: part.finish(&question) }),
+                Some(part) => return Ok(ReadResult { head, value: part.finish(&question) }),
                 // Too many events to draw, which only the merge may reveal.
                 None if !question.density => question.density = true,
                 None => return Err(other_answer()),

@@ -2,7 +2,7 @@
 
 use super::GroupsBackend;
 use meridian_backend::cluster::ScanReads;
-use meridian_backend::{Figure, Operation};
+use meridian_backend::{Metric, Operation};
 use meridian_model::Background;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ impl Operation for GroupsBackend {
         // Maintenance runs at the owners, which charge their own tenants.
     }
 
-    fn figures(&self) -> Vec<Figure> {
+    fn figures(&self) -> Vec<Metric> {
         // The figures of all groups, since they share the client of the scan servers.
         self.owners[0].figures()
     }

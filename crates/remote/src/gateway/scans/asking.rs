@@ -3,12 +3,12 @@
 use super::super::answer::{Message, MessageStream};
 use super::super::link::Link;
 use super::{ScanAt, Scans, count};
-use crate::wire::call::{Asked, Call, Get};
+use crate::wire::call::{Call, Get, WireQuery};
 use crate::wire::fault::Fault;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use meridian_model::policy::selector::{Ask, Course, End, Profile, Step, Verdict};
-use meridian_observe::{self as observe, Current};
+use meridian_observe::{self as observe, WorkContext};
 use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,8 +28,8 @@ type Attempted = (usize, u64, Result<(MessageStream, Message), Fault>);
 pub(in super::super) struct Asking {
     scans: Arc<Scans>,
     owner: Arc<Link>,
-    pub(super) asked: Asked,
-    make: fn(Asked) -> Get,
+    pub(super) asked: WireQuery,
+    make: fn(WireQuery) -> Get,
     scan_type: Option<Arc<str>>,
     course: Course,
     until: Instant,
@@ -39,14 +39,14 @@ pub(in super::super) struct Asking {
     fault: Option<Fault>,
     /// Attempts that failed because the server cannot read.
     unreadable: usize,
-    current: Current,
+    current: WorkContext,
 }
 
 impl Asking {
     /// Prepares a partition's query for the work of this thread, within this time.
     pub(in super::super) fn new(
         (scans, owner): (Arc<Scans>, Arc<Link>),
-        (asked, make): (Asked, fn(Asked) -> Get),
+        (asked, make): (WireQuery, fn(WireQuery) -> Get),
         scan_type: Option<Arc<str>>,
         left: Duration,
     ) -> Asking {
@@ -209,7 +209,7 @@ impl Asking {
 
     fn ticket(&self, busy_timeout: Option<Duration>) -> Result<Vec<u8>, Fault> {
         let busy_timeout_us = busy_timeout.map(|time| u64::try_from(time.as_micros()).unwrap_or(u64::MAX));
-        let get = (self.make)(Asked { busy_timeout_us, ..self.asked.clone() });
+        let get = (self.make)(WireQuery { busy_timeout_us, ..self.asked.clone() });
         let left = self.until.saturating_duration_since(Instant::now());
         self.current.clone().run(|| Call::of(get, left).to_json())
     }

@@ -12,7 +12,7 @@ pub(super) use via::Via;
 
 use super::link::Link;
 use super::{OwnerAt, RemoteOptions};
-use meridian_backend::{Figure, FigureKind, Random};
+use meridian_backend::{Metric, MetricKind, Random};
 use meridian_model::policy::selector::{Fallback, Hedging, Profiles};
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -162,17 +162,17 @@ impl Scans {
     }
 
     /// The same totals as metrics.
-    pub(super) fn figures(&self) -> Vec<Figure> {
-        let counter = |name, help, of: &AtomicU64| Figure {
-            kind: FigureKind::Counter,
+    pub(super) fn figures(&self) -> Vec<Metric> {
+        let counter = |name, help, of: &AtomicU64| Metric {
+            kind: MetricKind::Counter,
             name,
             help,
             value: of.load(Ordering::Relaxed),
         };
         let Counts { scans, attempts, busy, failed, hedges, fallbacks, absent } = &self.counts;
         vec![
-            Figure {
-                kind: FigureKind::Gauge,
+            Metric {
+                kind: MetricKind::Gauge,
                 name: "meridian_scan_servers",
                 help: "Scan servers that this gateway knows.",
                 value: self.servers.borrow().len() as u64,

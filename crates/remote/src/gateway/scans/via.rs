@@ -4,9 +4,9 @@ use super::super::answer::{Message, MessageStream};
 use super::super::engine::Patience;
 use super::super::link::Link;
 use super::Asking;
-use crate::wire::call::{Asked, Get};
+use crate::wire::call::{Get, WireQuery};
 use crate::wire::fault::Fault;
-use meridian_backend::At;
+use meridian_backend::ReadPoint;
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ impl Via {
     /// Sends the query, and waits for the first message.
     pub(in super::super) fn begin(
         self,
-        (asked, make): (Asked, fn(Asked) -> Get),
+        (asked, make): (WireQuery, fn(WireQuery) -> Get),
         patience: &Patience,
     ) -> Result<(Via, MessageStream, Message), Fault> {
         match self {
@@ -55,7 +55,7 @@ impl Via {
     }
 
     /// Changes the query for later attempts: the rest of a response, from its snapshot.
-    pub(in super::super) fn ask_for(&mut self, at: At, question: Value) {
+    pub(in super::super) fn ask_for(&mut self, at: ReadPoint, question: Value) {
         if let Via::Scans(asking, _) = self {
             (asking.asked.at, asking.asked.question) = (at.into(), question);
         }

@@ -1,12 +1,12 @@
 //! Copies the lines of the log into a backup, and back.
 
-use super::super::Lined;
+use super::super::LineSink;
 use super::{Chapter, Content, SharedAudit, check_lines, content_of, count};
 use crate::error::StoreError;
 
 impl SharedAudit {
     /// Passes all lines to `sink`, one link at a time, with the number of the first; used by backups.
-    pub(crate) fn copy(&self, sink: &mut Lined<'_>) -> Result<(), StoreError> {
+    pub(crate) fn copy(&self, sink: &mut LineSink<'_>) -> Result<(), StoreError> {
         let (chapters, tail) = {
             let state = self.current()?;
             (state.chapters.clone(), (state.first, state.tail.clone()))

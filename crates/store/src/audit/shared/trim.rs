@@ -11,7 +11,7 @@ use std::collections::btree_map::Entry;
 
 /// What has to be written to make room.
 #[derive(Debug, Default)]
-pub(super) struct Trimmed {
+pub(super) struct TrimPlan {
     /// The remaining chapters.
     pub(super) chapters: Vec<Chapter>,
     /// The lines to rewrite, with their times.
@@ -23,8 +23,8 @@ pub(super) struct Trimmed {
 impl SharedAudit {
     /// Removes the oldest chapters until the rest fits together with the lines of the tail. It reads each existing
     /// chapter at most once.
-    pub(super) fn trim(&self, state: &mut State) -> Result<Trimmed, StoreError> {
-        let mut trimmed = Trimmed { chapters: state.chapters.clone(), ..Trimmed::default() };
+    pub(super) fn trim(&self, state: &mut State) -> Result<TrimPlan, StoreError> {
+        let mut trimmed = TrimPlan { chapters: state.chapters.clone(), ..TrimPlan::default() };
         let room = self.bytes_total.saturating_sub(state.tail.len() as u64);
         let mut bytes: u64 = trimmed.chapters.iter().map(|chapter| chapter.bytes).sum();
         let is_full = |bytes: u64, left: usize| left > 0 && (bytes > room || left >= CHAPTERS_MAX);

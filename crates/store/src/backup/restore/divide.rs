@@ -70,7 +70,7 @@ pub(super) fn divide(
         copied: true,
         ..first.manifest.clone()
     })?;
-    let mut waiting = Waiting::new(&made, inner.common.options.memory_bytes / WAITING_PART);
+    let mut waiting = PendingEvents::new(&made, inner.common.options.memory_bytes / WAITING_PART);
     for one in saved {
         for file in &one.files {
             source.read(file, &mut |piece| {
@@ -90,7 +90,7 @@ pub(super) fn divide(
 }
 
 /// Reads the live events of a partition.
-fn read(source: &Source, saved: &Saved, schema: &Schema, waiting: &mut Waiting<'_>) -> Result<(), StoreError> {
+fn read(source: &Source, saved: &Saved, schema: &Schema, waiting: &mut PendingEvents<'_>) -> Result<(), StoreError> {
     let objects = source.objects(saved);
     let mut hidden = read_hidden(&objects, &saved.manifest)?;
     for meta in &saved.manifest.segments {
@@ -120,7 +120,7 @@ struct Share {
 }
 
 /// Events waiting to be written, by partition.
-struct Waiting<'a> {
+struct PendingEvents<'a> {
     made: &'a [Arc<Collection>],
     shares: Vec<Vec<Share>>,
     bytes: u64,
@@ -128,9 +128,9 @@ struct Waiting<'a> {
     events: u64,
 }
 
-impl<'a> Waiting<'a> {
-    fn new(made: &'a [Arc<Collection>], bytes_max: u64) -> Waiting<'a> {
-        Waiting { made, shares: made.iter().map(|_| Vec::new()).collect(), bytes: 0, bytes_max, events: 0 }
+impl<'a> PendingEvents<'a> {
+    fn new(made: &'a [Arc<Collection>], bytes_max: u64) -> PendingEvents<'a> {
+        PendingEvents { made, shares: made.iter().map(|_| Vec::new()).collect(), bytes: 0, bytes_max, events: 0 }
     }
 
     /// Divides events among the partitions.

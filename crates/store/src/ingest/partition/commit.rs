@@ -102,8 +102,8 @@ impl Partition {
         })
     }
 
-    /// Appends a group to the log. An ephemeral collection has none, and runs the same code otherwise, so both kinds have
-    /// the same semantics.
+    /// Appends a group to the log. An ephemeral collection has none, and runs the same code otherwise, so both kinds
+    /// have the same semantics.
     ///
     /// # Errors
     /// A constructor of the error that each write of the group fails with.

@@ -20,7 +20,7 @@ use crate::merge::choice::{RUNS_MERGED, tier};
 use crate::merge::runs::merge_runs;
 use crate::part::{Context, Entry, Part, PartView};
 use crate::seams::WriteLog;
-use crate::snapshot::Seen;
+use crate::snapshot::SnapshotView;
 use crate::snapshot::seen_of;
 use crate::state::{Shared, State};
 use meridian_model::{Mode, Seq};
@@ -183,7 +183,7 @@ impl Partition {
             Mode::History => history.clone(),
             Mode::Latest => self.entries.iter().map(|e| PartView { dead: e.hidden.clone(), ..view(e) }).collect(),
         };
-        let seen = Seen::of(&self.context, seen_of(&views), self.problems.as_slice().into(), &self.shared.load);
+        let seen = SnapshotView::of(&self.context, seen_of(&views), self.problems.as_slice().into(), &self.shared.load);
         let memory: i64 = self.entries.iter().filter(|e| e.part.run().is_some()).map(|e| e.part.bytes() as i64).sum();
         // Both sums before the state: a writer that sees the new state must not find the room of the old one.
         let before = self.shared.memory.swap(memory, Ordering::AcqRel);

@@ -6,7 +6,7 @@ use super::read::ROWS_BLOCK;
 use crate::error::StoreError;
 use crate::part::cache::BlockKey;
 use crate::part::rows::CHUNK_ROWS;
-use crate::seams::{Ahead, Objects};
+use crate::seams::{Objects, ReadHint};
 use meridian_model::Projection;
 use std::ops::Range;
 
@@ -21,7 +21,7 @@ impl Segment {
     }
 
     /// Returns the blocks of columns and sequence numbers of some rows that are not in memory.
-    pub(crate) fn rows_ahead(&self, rows: &Range<u32>, columns: &Projection) -> Vec<Ahead> {
+    pub(crate) fn rows_ahead(&self, rows: &Range<u32>, columns: &Projection) -> Vec<ReadHint> {
         let mut ahead = Vec::new();
         let Some(file) = self.rows.load_full().filter(|_| !rows.is_empty()) else { return ahead };
         let seqs = usize::from(self.footer.columns);
@@ -49,7 +49,7 @@ impl Segment {
         self.load(|| self.places_ahead(places, columns));
     }
 
-    fn load(&self, ahead: impl FnOnce() -> Vec<Ahead>) {
+    fn load(&self, ahead: impl FnOnce() -> Vec<ReadHint>) {
         if self.reads_slowly() {
             let ahead = ahead();
             // A single block needs no prefetch.
@@ -60,7 +60,7 @@ impl Segment {
     }
 
     /// Returns the blocks of columns at some places of the order of time, and of their rows.
-    fn places_ahead(&self, places: &Range<u32>, columns: &Projection) -> Vec<Ahead> {
+    fn places_ahead(&self, places: &Range<u32>, columns: &Projection) -> Vec<ReadHint> {
         let Some(time) = self.footer.time.as_ref().filter(|_| !places.is_empty()) else { return Vec::new() };
         let width = time.columns.len() as u32 + 1;
         let held = time.columns.iter().map(|column| columns.has(usize::from(*column))).chain([true]);
@@ -71,22 +71,22 @@ impl Segment {
     }
 
     /// Returns the bytes of the tree over the order of time, to be read ahead.
-    pub(crate) fn time_trees_ahead(&self) -> Option<Ahead> {
+    pub(crate) fn time_trees_ahead(&self) -> Option<ReadHint> {
         self.block_ahead(self.footer.time.as_ref()?.forest_block)
     }
 
     /// Returns the bytes of the counts per map cell, to be read ahead.
-    pub(crate) fn pyramid_ahead(&self) -> Option<Ahead> {
+    pub(crate) fn pyramid_ahead(&self) -> Option<ReadHint> {
         self.block_ahead(self.footer.pyramid_block?)
     }
 
     /// Returns the bytes of the filter of keys, to be read ahead.
-    pub(crate) fn filter_ahead(&self) -> Option<Ahead> {
+    pub(crate) fn filter_ahead(&self) -> Option<ReadHint> {
         self.block_ahead(self.footer.filter_block?)
     }
 
     /// Returns the pages of keys that a lookup of a key reads, if the filter lets it pass.
-    pub(crate) fn key_pages_ahead(&self, key: u64) -> Result<Vec<Ahead>, StoreError> {
+    pub(crate) fn key_pages_ahead(&self, key: u64) -> Result<Vec<ReadHint>, StoreError> {
         if self.filter()?.is_some_and(|filter| !filter.may_hold(key)) {
             return Ok(Vec::new());
         }
@@ -95,7 +95,7 @@ impl Segment {
     }
 
     /// Returns a block of the index, if it is not in memory.
-    fn block_ahead(&self, block: u32) -> Option<Ahead> {
+    fn block_ahead(&self, block: u32) -> Option<ReadHint> {
         let place = self.footer.blocks.get(block as usize).filter(|_| !self.holds(block))?;
         self.index.block_ahead(place)
     }

@@ -4,7 +4,7 @@
 use crate::codec::{Reader, put_u32, put_u64};
 use crate::error::StoreError;
 use crate::manifest::FileEnd;
-use crate::seams::{Ahead, Object, ObjectWriter, Objects};
+use crate::seams::{Object, ObjectWriter, Objects, ReadHint};
 use arrow_buffer::Buffer;
 use std::io::ErrorKind;
 use std::ops::Range;
@@ -253,12 +253,12 @@ impl BlockFile {
     }
 
     /// Returns a range of its bytes to be read ahead; `None` if that makes no difference.
-    pub(crate) fn ahead(&self, range: Range<u64>) -> Option<Ahead> {
-        Some(Ahead { name: self.name.clone(), end: self.file.end()?, range })
+    pub(crate) fn ahead(&self, range: Range<u64>) -> Option<ReadHint> {
+        Some(ReadHint { name: self.name.clone(), end: self.file.end()?, range })
     }
 
     /// Returns the bytes of a block, to be read ahead.
-    pub(crate) fn block_ahead(&self, block: &BlockRef) -> Option<Ahead> {
+    pub(crate) fn block_ahead(&self, block: &BlockRef) -> Option<ReadHint> {
         self.ahead(block.offset..block.offset + u64::from(block.stored))
     }
 

@@ -31,7 +31,7 @@ use std::sync::Arc;
 
 pub(crate) use archive::{Archive, same_rows, write as write_archive};
 pub(crate) use footer::{Footer, ObjectPages, TimeColumns};
-pub(crate) use open::{Known, Segment, SegmentAccess, seq_max_of};
+pub(crate) use open::{Segment, SegmentAccess, SegmentFacts, seq_max_of};
 pub(crate) use plain::PlainRows;
 pub(crate) use rebuild::{REBUILT, rebuild, rebuild_from, rebuild_from_rows};
 pub(crate) use rows::{PAGE_BYTES, PAGE_ROWS_MIN, RowsFile};

@@ -57,7 +57,7 @@ pub(crate) struct Segment {
 
 /// Facts about a segment before it is opened.
 #[derive(Debug, Clone)]
-pub(crate) struct Known {
+pub(crate) struct SegmentFacts {
     /// Its number in this process.
     pub(crate) number: u64,
     /// Set once it turned out to be damaged.
@@ -65,11 +65,11 @@ pub(crate) struct Known {
     pub(crate) sketch: Option<Sketch>,
 }
 
-impl Known {
+impl SegmentFacts {
     /// Returns no facts, with a new number.
-    pub(crate) fn nothing(cache: &BlockCache) -> Known {
+    pub(crate) fn nothing(cache: &BlockCache) -> SegmentFacts {
         // A new number at each opening: blocks cached under the former one are not found again.
-        Known { number: cache.number_part(), sick: Arc::default(), sketch: None }
+        SegmentFacts { number: cache.number_part(), sick: Arc::default(), sketch: None }
     }
 }
 
@@ -96,9 +96,9 @@ impl Segment {
         place: &SegmentAccess,
         file: u64,
         archive: Option<Arc<Archive>>,
-        known: Known,
+        known: SegmentFacts,
     ) -> Result<(Segment, Forest), StoreError> {
-        let Known { number, sick, sketch } = known;
+        let SegmentFacts { number, sick, sketch } = known;
         let end = sketch.as_ref().map(|sketch| &sketch.index);
         let (index, footer) = BlockFile::open(place.objects.as_ref(), &segment_name(file), MAGIC, end)?;
         let corrupt = |detail: String| StoreError::corrupt(&index.path, detail);

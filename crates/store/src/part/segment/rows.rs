@@ -10,7 +10,7 @@ use crate::error::StoreError;
 use crate::manifest::FileEnd;
 use crate::part::ipc;
 use crate::part::rows::{CHUNK_ROWS, join, slice_bytes};
-use crate::seams::{Ahead, Objects};
+use crate::seams::{Objects, ReadHint};
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::Field;
 use meridian_index::LEAF_ROWS;
@@ -216,7 +216,7 @@ impl RowsFile {
     }
 
     /// Returns a block, to be read ahead.
-    pub(crate) fn block_ahead(&self, block: u32) -> Option<Ahead> {
+    pub(crate) fn block_ahead(&self, block: u32) -> Option<ReadHint> {
         self.file.block_ahead(self.blocks.get(block as usize)?)
     }
 

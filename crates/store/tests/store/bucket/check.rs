@@ -3,11 +3,11 @@
 use super::{Fate, Process, seams, write};
 use meridian_store::bucket::{Bucket, MemoryBucket};
 use meridian_store::{Act, ControlPlane, Lease};
-use meridian_store::{Checked, check_bucket};
+use meridian_store::{CheckReport, check_bucket};
 use std::sync::Arc;
 use std::time::Duration;
 
-fn checked(bucket: &MemoryBucket) -> Checked {
+fn checked(bucket: &MemoryBucket) -> CheckReport {
     check_bucket(&(Arc::new(bucket.clone()) as Arc<dyn Bucket>), &seams()).unwrap()
 }
 

@@ -6,7 +6,7 @@ use meridian_model::IdRole;
 use meridian_store::bucket::{Bucket, MemoryBucket};
 use meridian_store::seams::{Clock, ManualClock, Seams};
 use meridian_store::stream::MemoryStreams;
-use meridian_store::{Collection, Lease, Options, Settings, SharedLog, Standing, Store};
+use meridian_store::{Collection, Lease, LeaseState, Options, Settings, SharedLog, Store};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ impl Cluster {
         let lease = Lease::new(&bucket, "owner", "one", "host:1", Duration::from_secs(3), &seams);
         // The previous owner may still hold it.
         for _ in 0..100 {
-            if matches!(lease.turn().unwrap(), Standing::Owner(_)) {
+            if matches!(lease.turn().unwrap(), LeaseState::Owner(_)) {
                 break;
             }
             self.clock.advance(SECOND / 10);

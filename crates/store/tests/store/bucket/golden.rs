@@ -13,7 +13,7 @@ use meridian_model::policy::level::LEVEL;
 use meridian_store::bucket::{
     Bucket, Condition, Done, Levels, MemoryBucket, Node, OrderKind, Orders, Peers, PinUse, Roll, Survey, Terms,
 };
-use meridian_store::{Act, Lease, Standing, Store};
+use meridian_store::{Act, Lease, LeaseState, Store};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -42,7 +42,7 @@ fn written() -> MemoryBucket {
     let bucket: Arc<dyn Bucket> = Arc::new(memory.clone());
     let seams = seams();
     let lease = Lease::new(&bucket, "owner", "owner-1", "127.0.0.1:7118", TTL, &seams);
-    assert!(matches!(lease.turn().unwrap(), Standing::Owner(_)));
+    assert!(matches!(lease.turn().unwrap(), LeaseState::Owner(_)));
     let mut writes = Writes::default();
     let one = Process::first(&memory);
     (0..3).for_each(|_| assert_eq!(writes.write(&one.collection), Fate::Stored));
@@ -198,7 +198,7 @@ fn golden_json_of_the_next_level_opens() {
     let memory = MemoryBucket::new();
     let next: Arc<dyn Bucket> = meridian_store::bucket::NextLevel::over(Arc::new(memory.clone()));
     let lease = Lease::new(&next, "owner", "owner-1", "127.0.0.1:7118", TTL, &seams());
-    assert!(matches!(lease.turn().unwrap(), Standing::Owner(_)));
+    assert!(matches!(lease.turn().unwrap(), LeaseState::Owner(_)));
     let store = Store::open_shared(options(), seams(), next.clone()).unwrap();
     let made = store.create("t", "c", crate::world::schema(meridian_model::IdRole::Given), Default::default()).unwrap();
     write(&made, 1);

@@ -7,7 +7,7 @@ use meridian_model::IdRole;
 use meridian_model::policy::groups::{Group, Groups};
 use meridian_store::bucket::{Bucket, MemoryBucket, Survey, decide_groups, lease_of};
 use meridian_store::seams::{ManualClock, Seams};
-use meridian_store::{Collection, Lease, Settings, SharedLog, SharedResources, Standing, Store, StoreError};
+use meridian_store::{Collection, Lease, LeaseState, Settings, SharedLog, SharedResources, Store, StoreError};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -192,7 +192,7 @@ fn each_owner_says_what_its_group_is_complete_to() {
     let lease = |group: Group, seams: &Seams| {
         let (name, ttl) = (lease_of(group), Duration::from_secs(3));
         let lease = Lease::new(&shared, &name, format!("n{}", group.number()), "host:1", ttl, seams);
-        assert!(matches!(lease.turn().unwrap(), Standing::Owner(_)));
+        assert!(matches!(lease.turn().unwrap(), LeaseState::Owner(_)));
         lease
     };
     let own: Vec<(Lease, Store)> = groups()

@@ -5,7 +5,7 @@ use crate::world::options;
 use meridian_model::{RecordChange, RecordNews};
 use meridian_store::bucket::{BucketFault, MemoryBucket};
 use meridian_store::seams::OpenMode;
-use meridian_store::{ControlPlane, Moved, SharedRecords, Store, StoreError};
+use meridian_store::{ControlPlane, MoveOutcome, SharedRecords, Store, StoreError};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -305,11 +305,11 @@ fn records_of_a_folder_move_once_and_those_of_the_bucket_count() {
     let open = || Store::open_shared(options(), seams(), Arc::new(bucket.clone())).unwrap();
     let kinds = ["saved", "access"];
     let store = open();
-    assert_eq!(control(&bucket).move_in(&store, &kinds).unwrap(), Moved::Nothing);
+    assert_eq!(control(&bucket).move_in(&store, &kinds).unwrap(), MoveOutcome::Nothing);
     store.records("access").put_twice("token-1", b"mine").unwrap();
     store.records("saved").put("looked", b"here").unwrap();
-    assert_eq!(control(&bucket).move_in(&store, &kinds).unwrap(), Moved::Records(2));
-    assert_eq!(control(&bucket).move_in(&store, &kinds).unwrap(), Moved::Kept, "once");
+    assert_eq!(control(&bucket).move_in(&store, &kinds).unwrap(), MoveOutcome::Records(2));
+    assert_eq!(control(&bucket).move_in(&store, &kinds).unwrap(), MoveOutcome::Kept, "once");
     assert_eq!(process(&bucket).get("token-1").unwrap().unwrap(), b"mine");
     assert_eq!(control(&bucket).records("saved").get("looked").unwrap().unwrap(), b"here");
     let page = control(&bucket).audit().page(0, 10, &|_| true).unwrap();
@@ -317,19 +317,19 @@ fn records_of_a_folder_move_once_and_those_of_the_bucket_count() {
     // Another owner's records do not join them.
     let other = open();
     other.records("access").put_twice("token-2", b"theirs").unwrap();
-    assert_eq!(control(&bucket).move_in(&other, &kinds).unwrap(), Moved::Kept);
+    assert_eq!(control(&bucket).move_in(&other, &kinds).unwrap(), MoveOutcome::Kept);
     assert_eq!(process(&bucket).names().unwrap(), ["token-1"]);
     // Saved searches alone move once too.
     let alone = MemoryBucket::new();
     let looked = open();
     looked.records("saved").put("looked", b"here").unwrap();
-    assert_eq!(control(&alone).move_in(&looked, &kinds).unwrap(), Moved::Records(1));
-    assert_eq!(control(&alone).move_in(&looked, &kinds).unwrap(), Moved::Kept, "once");
+    assert_eq!(control(&alone).move_in(&looked, &kinds).unwrap(), MoveOutcome::Records(1));
+    assert_eq!(control(&alone).move_in(&looked, &kinds).unwrap(), MoveOutcome::Kept, "once");
     assert_eq!(control(&alone).audit().page(0, 10, &|_| true).unwrap().lines.len(), 1);
     // A process that was interrupted between the two kinds moves the rest.
     let half = MemoryBucket::new();
     control(&half).records("saved").put("looked", b"here").unwrap();
-    assert_eq!(control(&half).move_in(&store, &kinds).unwrap(), Moved::Records(2));
+    assert_eq!(control(&half).move_in(&store, &kinds).unwrap(), MoveOutcome::Records(2));
     assert_eq!(process(&half).names().unwrap(), ["token-1"]);
     // So does one with another folder, whose records join the existing ones.
     let mixed = MemoryBucket::new();
@@ -337,7 +337,7 @@ fn records_of_a_folder_move_once_and_those_of_the_bucket_count() {
     control(&mixed).records("saved").put("theirs", b"here").unwrap();
     looked.records("saved").put("more", b"here").unwrap();
     looked.records("access").put("token-3", b"mine").unwrap();
-    assert_eq!(control(&mixed).move_in(&looked, &kinds).unwrap(), Moved::Records(2));
+    assert_eq!(control(&mixed).move_in(&looked, &kinds).unwrap(), MoveOutcome::Records(2));
     let saved = control(&mixed).records("saved");
     assert_eq!(saved.names().unwrap(), ["looked", "more", "theirs"]);
     assert_eq!(saved.get("looked").unwrap().unwrap(), b"elsewhere");
@@ -362,8 +362,8 @@ fn records_of_a_folder_are_said_to_be_moved_only_where_they_count() {
         paused += 1;
         let there = process(&bucket).names().unwrap();
         match moved {
-            Ok(Moved::Records(2)) => assert_eq!(there, ["token-1", "token-2"], "pause after {after}"),
-            Ok(Moved::Kept) | Err(StoreError::Busy(_)) => assert_eq!(there, ["token-2"], "pause after {after}"),
+            Ok(MoveOutcome::Records(2)) => assert_eq!(there, ["token-1", "token-2"], "pause after {after}"),
+            Ok(MoveOutcome::Kept) | Err(StoreError::Busy(_)) => assert_eq!(there, ["token-2"], "pause after {after}"),
             other => panic!("pause after {after}: {other:?}"),
         }
     }
@@ -382,5 +382,5 @@ fn damage_in_a_folder_that_does_not_count_keeps_no_owner_from_starting() {
     assert!(matches!(refused, Err(StoreError::Corrupt { .. })), "{refused:?}");
     assert_eq!(control(&bucket).audit().page(0, 10, &|_| true).unwrap().lines, [], "nothing was moved");
     process(&bucket).put("token-2", b"theirs").unwrap();
-    assert_eq!(control(&bucket).move_in(&store, &["saved", "access"]).unwrap(), Moved::Kept);
+    assert_eq!(control(&bucket).move_in(&store, &["saved", "access"]).unwrap(), MoveOutcome::Kept);
 }

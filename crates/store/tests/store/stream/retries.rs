@@ -6,7 +6,7 @@ use crate::world::{START, options, schema};
 use meridian_model::IdRole;
 use meridian_store::bucket::Bucket;
 use meridian_store::seams::{ManualClock, Seams};
-use meridian_store::{Lease, Options, Settings, Standing, Store, StoreError};
+use meridian_store::{Lease, LeaseState, Options, Settings, Store, StoreError};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -85,7 +85,7 @@ fn an_owner_that_was_replaced_takes_nothing_back() {
     cluster.streams.heal();
     let bucket: Arc<dyn Bucket> = Arc::new(cluster.bucket.clone());
     let lease = Lease::new(&bucket, "owner", "two", "host:2", Duration::from_secs(3), &seams());
-    assert!(matches!(lease.turn().unwrap(), Standing::Owner(_)));
+    assert!(matches!(lease.turn().unwrap(), LeaseState::Owner(_)));
     let next = cluster.next();
     for number in 1..20 {
         clock.advance(9 * SECOND);

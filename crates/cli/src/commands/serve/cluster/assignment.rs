@@ -12,9 +12,9 @@ use crate::failure::Failure;
 use crate::output::say;
 use meridian_api::{AppState, Gateways, Runs, SLOTS, Slot};
 use meridian_model::policy::groups::Groups;
-use meridian_model::policy::placement::{Handovers, Placed, places};
+use meridian_model::policy::placement::{Handovers, LiveCandidate, places};
 use meridian_store::seams::{Clock, Seams};
-use meridian_store::{Lease, Standing};
+use meridian_store::{Lease, LeaseState};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,7 +49,7 @@ impl Assignment {
             let mut lease_holder = LeaseHolder::new(&name, process, joins.lease, &joins.bucket, &joins.url, seams);
             lease_holder.start();
             let (pass, passes) = mpsc::channel(1);
-            slots.push(Kept { slot, lease: lease_holder.lease().clone(), pass });
+            slots.push(SlotLease { slot, lease: lease_holder.lease().clone(), pass });
             tasks.spawn(run(slot, lease_holder, passes, state.clone(), joins.gateways.clone()));
         }
         let leases = slots.iter().map(|kept| kept.lease.clone()).collect();
@@ -74,7 +74,7 @@ impl Assignment {
 }
 
 /// The lease of a slot, and the channel to its holder for the gateway to pass it to.
-struct Kept {
+struct SlotLease {
     slot: Slot,
     lease: Arc<Lease>,
     pass: mpsc::Sender<u64>,
@@ -86,13 +86,14 @@ fn node(number: u64) -> String {
 }
 
 /// Ranks this gateway for each slot, and starts to pass on slots that belong to another one, one at a time.
-async fn place(slots: Vec<Kept>, gateways: Arc<Gateways>, ttl: Duration, clock: Arc<dyn Clock>) {
+async fn place(slots: Vec<SlotLease>, gateways: Arc<Gateways>, ttl: Duration, clock: Arc<dyn Clock>) {
     let Some(groups) = Groups::new(SLOTS) else { return };
     let (own, mut handovers) = (gateways.number(), Handovers::default());
     let mut since: BTreeMap<u16, Instant> = BTreeMap::new();
     loop {
         let numbers = gateways.numbers().into_iter().chain([own]);
-        let candidates: Vec<Placed> = numbers.map(|number| Placed { node: node(number), process: number }).collect();
+        let candidates: Vec<LiveCandidate> =
+            numbers.map(|number| LiveCandidate { node: node(number), process: number }).collect();
         let places = places(groups, &candidates);
         let order = |slot: Slot| places.get(usize::from(slot.number()));
         for kept in &slots {
@@ -131,7 +132,7 @@ async fn run(
     loop {
         // The node's name is the gateway's number.
         let other = match &*standing.borrow_and_update() {
-            Standing::Other(Some(term), _) => u64::from_str_radix(&term.node, 16).ok(),
+            LeaseState::Other(Some(term), _) => u64::from_str_radix(&term.node, 16).ok(),
             _ => None,
         };
         gateways.set_runs(slot, other.map_or(Runs::Nobody, Runs::At));

@@ -20,17 +20,17 @@ pub(super) struct Candidates {
     groups: Groups,
     places: Vec<Vec<u64>>,
     handovers: Handovers,
-    leases: Vec<Kept>,
+    leases: Vec<GroupLease>,
 }
 
 /// The lease of a group, and the channel to its holder for requests to pass it on.
-struct Kept {
+struct GroupLease {
     group: Group,
     lease: Arc<Lease>,
     pass: mpsc::Sender<Pass>,
 }
 
-impl Kept {
+impl GroupLease {
     /// Passes the lease on if this process holds it; returns what was done, or why it was not.
     async fn pass_on(&self, epoch: Option<u64>, to: Option<u64>) -> Result<String, String> {
         let (done, outcome) = oneshot::channel();
@@ -52,7 +52,7 @@ impl Candidates {
     pub(super) fn keep(&mut self, group: Group, lease: Arc<Lease>) -> mpsc::Receiver<Pass> {
         lease.ranks(self.rank(group));
         let (pass, passes) = mpsc::channel(1);
-        self.leases.push(Kept { group, lease, pass });
+        self.leases.push(GroupLease { group, lease, pass });
         passes
     }
 

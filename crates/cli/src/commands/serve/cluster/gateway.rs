@@ -163,7 +163,7 @@ pub(super) fn follow_all(
 /// Keeps the address of a group's owner current. If the bucket does not respond nothing changes, as the owner may still
 /// be running.
 async fn follow(terms: Terms, told: watch::Sender<Option<OwnerAt>>) {
-    let (terms, mut seen) = (Arc::new(terms), Seen::default());
+    let (terms, mut seen) = (Arc::new(terms), LeaseObservation::default());
     loop {
         let (looked, known, began) = (terms.clone(), seen.known, Instant::now());
         match blocking("looking for the owner", move || looked.newest_from(known)).await {
@@ -184,7 +184,7 @@ async fn follow(terms: Terms, told: watch::Sender<Option<OwnerAt>>) {
 
 /// Observations of a lease.
 #[derive(Debug, Default)]
-struct Seen {
+struct LeaseObservation {
     /// Number of the newest term.
     known: u64,
     looked: bool,
@@ -192,7 +192,7 @@ struct Seen {
     renewed: Option<Instant>,
 }
 
-impl Seen {
+impl LeaseObservation {
     /// Returns the owner, given the newest term found by a check that began at this time.
     ///
     /// A term counts once it was seen to follow another one, and while others follow it. In a copy of a bucket none
@@ -234,7 +234,7 @@ mod tests {
             let (_, term) = terms.newest_from(0).unwrap().unwrap();
             Some((number, term))
         };
-        let (mut seen, begin) = (Seen::default(), Instant::now());
+        let (mut seen, begin) = (LeaseObservation::default(), Instant::now());
         let at = |seconds: u64| begin + Duration::from_secs(seconds);
         let address = |owner: Option<OwnerAt>| owner.map(|owner| owner.address);
         assert_eq!(seen.owner(at(0), renewal(1)), None, "it may be a copy of a bucket");

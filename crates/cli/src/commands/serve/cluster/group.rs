@@ -16,7 +16,7 @@ use crate::units;
 use meridian_backend::Embedded;
 use meridian_model::policy::groups::Group;
 use meridian_query::{CancelFlag, Control};
-use meridian_remote::{Pace, ServeOptions, Served};
+use meridian_remote::{Pace, ServeOptions, ServedGroups};
 use meridian_store::bucket::{Condition, lease_of};
 use meridian_store::seams::Seams;
 use meridian_store::{Bucket, SharedLog, SharedResources, Store, StoreError};
@@ -38,20 +38,20 @@ pub(super) struct Process {
     pub(super) seams: Seams,
     pub(super) resources: SharedResources,
     pub(super) memory: Arc<Pool>,
-    pub(super) served: Arc<Served>,
+    pub(super) served: Arc<ServedGroups>,
     /// True once the process stops.
     pub(super) stopping: watch::Receiver<bool>,
     pub(super) member: Arc<Member>,
     /// Its process number in all leases.
     pub(super) number: u64,
-    pub(super) standing: watch::Sender<Standing>,
+    pub(super) standing: watch::Sender<RollStatus>,
     /// Modelled time of row batches, in a study.
     pub(super) pace: Option<Arc<dyn Pace>>,
 }
 
 /// Status that a process reports on the roll.
 #[derive(Debug, Default)]
-pub(super) struct Standing {
+pub(super) struct RollStatus {
     /// Names of its leases, for the groups it serves.
     leases: BTreeSet<String>,
     is_drained: bool,
@@ -71,7 +71,7 @@ impl Process {
         });
     }
 
-    fn says(&self, change: impl FnOnce(&mut Standing)) {
+    fn says(&self, change: impl FnOnce(&mut RollStatus)) {
         self.standing.send_modify(|standing| {
             change(standing);
             let condition = match (standing.is_drained, standing.leases.is_empty()) {

@@ -2,9 +2,9 @@
 
 use super::blocking;
 use crate::failure::Failure;
-use meridian_remote::Owns;
+use meridian_remote::OwnershipCheck;
 use meridian_store::seams::Seams;
-use meridian_store::{Bucket, Lease, Standing, Statement};
+use meridian_store::{Bucket, Lease, LeaseState, Statement};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -22,7 +22,7 @@ const LOOKS: u32 = 12;
 /// Competes for a lease, and renews it while held. Dropping it stops the renewals.
 pub(super) struct LeaseHolder {
     lease: Arc<Lease>,
-    standing: watch::Sender<Standing>,
+    standing: watch::Sender<LeaseState>,
     /// Time between naming an heir and passing the lease on.
     notice: Duration,
     turns: JoinSet<()>,
@@ -40,7 +40,7 @@ impl LeaseHolder {
         seams: &Seams,
     ) -> LeaseHolder {
         let lease = Arc::new(Lease::of_process(bucket, name, (node, process), address, ttl, seams));
-        let standing = watch::Sender::new(Standing::Other(None, Duration::ZERO));
+        let standing = watch::Sender::new(LeaseState::Other(None, Duration::ZERO));
         LeaseHolder { lease, standing, notice: NOTICE + ttl / LOOKS, turns: JoinSet::new() }
     }
 
@@ -52,7 +52,7 @@ impl LeaseHolder {
                 let lease = taking.clone();
                 let after = match blocking("a turn at the lease", move || lease.turn()).await {
                     Ok(Ok(standing)) => {
-                        let (Standing::Owner(after) | Standing::Other(_, after)) = standing;
+                        let (LeaseState::Owner(after) | LeaseState::Other(_, after)) = standing;
                         told.send_replace(standing);
                         after
                     }
@@ -77,7 +77,7 @@ impl LeaseHolder {
             if let Some(term) = self.lease.term() {
                 return term.epoch;
             }
-            if let Standing::Other(Some(term), _) = &*standing.borrow_and_update()
+            if let LeaseState::Other(Some(term), _) = &*standing.borrow_and_update()
                 && *other != term.node
             {
                 other.clone_from(&term.node);
@@ -88,7 +88,7 @@ impl LeaseHolder {
     }
 
     /// Watches the state of the lease, updated by each turn.
-    pub(super) fn standing(&self) -> watch::Receiver<Standing> {
+    pub(super) fn standing(&self) -> watch::Receiver<LeaseState> {
         self.standing.subscribe()
     }
 
@@ -137,7 +137,7 @@ impl LeaseHolder {
     }
 
     /// As [`LeaseHolder::holds`], as a function for other threads.
-    pub(super) fn holding(&self, epoch: u64) -> Owns {
+    pub(super) fn holding(&self, epoch: u64) -> OwnershipCheck {
         let lease = self.lease.clone();
         Arc::new(move || lease.epoch() == Some(epoch))
     }
@@ -163,7 +163,7 @@ impl LeaseHolder {
 }
 
 /// Waits for the next unseen turn.
-pub(super) async fn changed(standing: &mut watch::Receiver<Standing>) {
+pub(super) async fn changed(standing: &mut watch::Receiver<LeaseState>) {
     if standing.changed().await.is_err() {
         // The lease holder is gone, so there are no more turns.
         std::future::pending::<()>().await;
@@ -185,6 +185,6 @@ mod tests {
         assert_eq!(lease_holder.wait(|_| ()).await, 1);
         let lease = lease_holder.lease().clone();
         lease_holder.end().await.unwrap();
-        assert!(matches!(lease.turn().unwrap(), Standing::Other(None, _)));
+        assert!(matches!(lease.turn().unwrap(), LeaseState::Other(None, _)));
     }
 }

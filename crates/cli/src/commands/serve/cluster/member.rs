@@ -7,8 +7,8 @@ use crate::failure::Failure;
 use crate::output::say;
 use meridian_model::policy::groups::Group;
 use meridian_model::policy::handover::{Standby, heir};
-use meridian_model::policy::level::Raising;
-use meridian_model::policy::placement::{Placed, places};
+use meridian_model::policy::level::LevelRaiser;
+use meridian_model::policy::placement::{LiveCandidate, places};
 use meridian_store::bucket::{Condition, Done, Levels, Node, OrderKind, Orders, Roll};
 use meridian_store::seams::{Clock, Seams};
 use meridian_store::{Bucket, StoreError};
@@ -50,7 +50,7 @@ struct Shared {
 /// State carried from one turn to the next.
 #[derive(Default)]
 struct Progress {
-    raising: Raising,
+    raising: LevelRaiser,
     /// Number of the last order found.
     found: u64,
     /// Number of the last order removed.
@@ -115,7 +115,7 @@ impl Member {
     }
 
     /// Returns the owners that can have groups: this process, unless it is drained, and the others.
-    pub(super) fn owners(&self) -> Vec<Placed> {
+    pub(super) fn owners(&self) -> Vec<LiveCandidate> {
         let (others, me) = (self.shared.others.borrow(), self.shared.node.borrow());
         let all = others.iter().chain([&*me]).filter(|node| is_owner(node) && node.condition != Condition::Drained);
         all.map(placed).collect()
@@ -142,7 +142,7 @@ impl Member {
             true => heir(ready.iter().map(standby)),
             false => {
                 let newest = ready.iter().map(|node| node.level).max();
-                let newest: Vec<Placed> =
+                let newest: Vec<LiveCandidate> =
                     ready.iter().filter(|node| Some(node.level) == newest).map(|node| placed(node)).collect();
                 let places = places(group.groups(), &newest);
                 places.get(usize::from(group.number())).and_then(|order| order.first()).copied()
@@ -227,8 +227,8 @@ fn is_owner(node: &Node) -> bool {
     node.role == Role::Owner.to_string()
 }
 
-fn placed(node: &Node) -> Placed {
-    Placed { node: node.node.clone(), process: node.process }
+fn placed(node: &Node) -> LiveCandidate {
+    LiveCandidate { node: node.node.clone(), process: node.process }
 }
 
 async fn ordered(mut orders: watch::Receiver<Option<(u64, OrderKind)>>) -> (u64, OrderKind) {

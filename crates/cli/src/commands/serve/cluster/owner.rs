@@ -18,7 +18,7 @@ use crate::config::{Cluster, Config, Role};
 use crate::failure::Failure;
 use crate::output::say;
 use crate::roles;
-use meridian_remote::Served;
+use meridian_remote::ServedGroups;
 use meridian_store::bucket::{Condition, lease_of};
 use meridian_store::seams::Seams;
 use meridian_store::{Bucket, Candidate, SharedLog, SharedResources, StoreError, bucket};
@@ -71,7 +71,7 @@ pub(in super::super) async fn owner(
         env!("CARGO_PKG_VERSION"),
         config.cluster.bucket
     ));
-    let served = Arc::new(Served::default());
+    let served = Arc::new(ServedGroups::default());
     let process = Arc::new(Process {
         resources: SharedResources::of(&config.store),
         memory: Arc::new(Pool::new(config.server.query_bytes_total)),

@@ -1,7 +1,7 @@
 //! The port of an owner: serves gateways while the process has a group, and rejects callers while it is a standby.
 
 use crate::failure::Failure;
-use meridian_remote::{RoleTls, Served};
+use meridian_remote::{RoleTls, ServedGroups};
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ async fn listen(address: &str) -> Result<TcpListener, Failure> {
 /// If the port is lost.
 pub(super) async fn keep(
     (port, tls): (OwnerPort, Option<RoleTls>),
-    served: Arc<Served>,
+    served: Arc<ServedGroups>,
     mut stopping: watch::Receiver<bool>,
 ) -> Result<(), Failure> {
     let (address, mut listener) = (port.address.to_string(), Some(port.listener));

@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::output::say;
 use meridian_api::RECORD_KINDS;
 use meridian_store::seams::Seams;
-use meridian_store::{Bucket, ControlPlane, InFolder, Moved, Store, StoreError};
+use meridian_store::{Bucket, ControlPlane, InFolder, MoveOutcome, Store, StoreError};
 use std::sync::Arc;
 
 /// Moves the records of an owner into the bucket, unless that has some. Returns `false` if the lease ended first.
@@ -25,14 +25,14 @@ pub(super) async fn move_in(
     while lease_holder.holds(epoch) {
         let (control, store) = (ControlPlane::new(bucket.clone(), seams, config.store.audit_bytes), store.clone());
         match blocking("moving records into the bucket", move || control.move_in(&store, &RECORD_KINDS)).await? {
-            Ok(Moved::Nothing) => return Ok(true),
-            Ok(Moved::Records(count)) => {
+            Ok(MoveOutcome::Nothing) => return Ok(true),
+            Ok(MoveOutcome::Records(count)) => {
                 say(&format!(
                     "moved {count} records of tokens, tenants, users and saved searches from {folder} to the bucket"
                 ));
                 return Ok(true);
             }
-            Ok(Moved::Kept) => {
+            Ok(MoveOutcome::Kept) => {
                 say(&format!(
                     "the tokens, tenants, users and saved searches in {folder} are not used: those in the bucket count"
                 ));

@@ -10,7 +10,7 @@ use crate::config::{Config, Role, Roles, Scan};
 use crate::failure::Failure;
 use crate::output::say;
 use crate::roles;
-use meridian_backend::{Embedded, Figure, FigureKind};
+use meridian_backend::{Embedded, Metric, MetricKind};
 use meridian_model::policy::busy::Limits;
 use meridian_query::{CancelFlag, Control};
 use meridian_remote::{Pace, RoleTls, ScanExecutor, ScanLoad, ServeOptions};
@@ -169,10 +169,10 @@ impl GatewayListener {
 }
 
 /// Metrics of a scan server.
-fn figures(turns: &ScanExecutor) -> Vec<Figure> {
-    use FigureKind::{Counter, Gauge};
+fn figures(turns: &ScanExecutor) -> Vec<Metric> {
+    use MetricKind::{Counter, Gauge};
     let ScanLoad { working, started, waiting } = turns.load();
-    let figure = |kind, name, help, value| Figure { kind, name, help, value };
+    let figure = |kind, name, help, value| Metric { kind, name, help, value };
     vec![
         figure(Gauge, "meridian_scan_turns_working", "Questions of gateways that work on a batch.", working),
         figure(Gauge, "meridian_scan_turns_started", "Questions of gateways that have started.", started),

@@ -8,7 +8,7 @@
 use super::{Joins, blocking};
 use meridian_admission::Ledger;
 use meridian_api::{AppState, Gateway};
-use meridian_backend::cluster::{Caches, Reached, ServerLoad, ServerStatus};
+use meridian_backend::cluster::{Caches, GatewayEndpoint, ServerLoad, ServerStatus};
 use meridian_model::policy::part::{Division, Needs};
 use meridian_store::StoreError;
 use meridian_store::bucket::{Peers, SERVER_HELD};
@@ -87,7 +87,7 @@ fn turn(
     }
     let needs = limited.iter().map(|ledger| (ledger.tenant().to_string(), ledger.needs()));
     let needs = needs.filter(|(_, needs)| !needs.is_empty()).take(TENANTS_MAX).collect();
-    let reached = |joins: &Joins| Reached {
+    let reached = |joins: &Joins| GatewayEndpoint {
         number: joins.gateways.number(),
         url: joins.url.clone(),
         key: joins.gateways.key().to_owned(),

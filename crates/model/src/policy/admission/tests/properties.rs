@@ -50,7 +50,7 @@ proptest! {
                 Step::Enter { tenant, class, patience, resumed } => {
                     resumed_ever += usize::from(resumed);
                     let resumed = resumed.then_some(Duration::ZERO);
-                    let ask = Ask { resumed, ..ask(tenant, class, now + patience) };
+                    let ask = SlotRequest { resumed, ..ask(tenant, class, now + patience) };
                     match admission.enter(ms(now), ask.as_ref()) {
                         Ok(Entry::Run(ticket)) => running.push(ticket),
                         Ok(Entry::Wait(ticket)) => idle.push(ticket),
@@ -141,7 +141,7 @@ proptest! {
         let mut used = vec![0u64; weights.len()];
         let mut left: HashMap<Ticket, (usize, u64)> = HashMap::new();
         let mut running: Vec<Ticket> = Vec::new();
-        let ask = |tenant: usize| Ask { weight: weights[tenant], ..ask(tenant as u32, Class::Interactive, 100_000_000) };
+        let ask = |tenant: usize| SlotRequest { weight: weights[tenant], ..ask(tenant as u32, Class::Interactive, 100_000_000) };
         let mut now = 0;
         while used.iter().sum::<u64>() < 60_000 {
             for (tenant, size) in (0..weights.len()).zip(&sizes) {
