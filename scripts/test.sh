@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 
 target=${CARGO_TARGET_DIR:-target}
 tools=$target/tools
-passed=0 failed=0 failures=() minutes=()
+passed=0 failed=0 failures=() minutes=() unsteady=()
 long=no
 [[ ${1:-} != --all ]] || long=yes
 
@@ -45,6 +45,7 @@ counted() {
     bad=$(awk '/^test result: /{n+=$6} /^# fail /{n+=$3} /^ℹ fail /{n+=$3} END{print n+0}' "$log")
     # The names stand in the table's last lines too: a long log is often kept by its end only.
     mapfile -t names < <(sed -nE 's/^(failed: |not ok [0-9]+ - |✖ )(.+)$/\2/p' "$log" | sort -u | head -20)
+    mapfile -t -O "${#unsteady[@]}" unsteady < <(sed -n 's/^unsteady: //p' "$log")
     rm -f "$log"
     # A run that breaks off (it does not compile, a test binary crashes) is a failure of its own.
     if [[ $code -ne 0 && $bad -eq 0 ]]; then bad=1; fi
@@ -129,6 +130,7 @@ echo
 echo "minutes  budget  suite"
 printf '%s\n' "${minutes[@]}"
 echo
+if [[ ${#unsteady[@]} -ne 0 ]]; then printf 'NOTE: failed once, and passed when it ran alone: %s\n' "${unsteady[@]}"; fi
 if [[ $failed -ne 0 ]]; then printf 'failed: %s\n' "${failures[@]}"; fi
 echo "$passed passed, $failed failed"
 [[ $failed -eq 0 ]]
