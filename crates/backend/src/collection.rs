@@ -56,7 +56,7 @@ pub trait Part: Collection {
     /// Returns events in an order, each with its place in it. Returns one more than the limit, if there are as many.
     ///
     /// # Errors
-    /// As [`Collection::items`].
+    /// As [`Queries::items`].
     fn rows(
         &self,
         at: ReadPoint,

@@ -16,7 +16,7 @@ pub trait Storage: Send + Sync + std::fmt::Debug {
     fn partition(&self, dir: &Path, log_file_bytes: u64) -> PartitionStorage;
 
     /// Returns true if another process may take over a partition while this one has it open. Then a writer commits a
-    /// manifest before it serves, so that the commits of the previous writer fail. With [`DiskStorage`] the lock of the
+    /// manifest before it serves, so that the commits of the previous writer fail. With [`DiskStorage`](crate::DiskStorage) the lock of the
     /// data folder prevents a takeover.
     fn is_shared(&self) -> bool {
         false
