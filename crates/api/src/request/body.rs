@@ -19,8 +19,9 @@ use tokio::time::Instant;
 /// Max size of a body that is parsed inline. That is cheaper than handing it to another thread, and delays other tasks
 /// only acceptably.
 pub const INLINE_BYTES: usize = 16 << 10;
-/// Step by which a body's share of the memory budget grows.
-const GROWTH_BYTES: usize = 1 << 20;
+/// Min and max step by which a body's share of the memory budget grows. In between it doubles: a client that sends few
+/// bytes and stops holds few.
+const GROWTH_BYTES: (usize, usize) = (4 << 10, 1 << 20);
 
 /// A body in memory, with its share of the memory for bodies.
 #[derive(Debug)]
@@ -67,7 +68,8 @@ pub async fn receive_up_to(state: &Scope, headers: &HeaderMap, mut body: Body, l
         if arrived > held.bytes() {
             // Grown in steps as the bytes arrive: a client that only announces a large body takes no memory from
             // others.
-            let step = length.map_or(usize::MAX, |length| length as usize).min(held.bytes() + GROWTH_BYTES);
+            let growth = held.bytes().clamp(GROWTH_BYTES.0, GROWTH_BYTES.1);
+            let step = length.map_or(limit, |length| length as usize).min(held.bytes() + growth);
             if !held.try_grow(arrived.max(step)) {
                 return Err(unread(no_memory(state)));
             }
@@ -196,6 +198,7 @@ fn too_slow(how: &str) -> Problem {
 mod tests {
     use super::*;
     use crate::config::ServerConfig;
+    use futures_util::{StreamExt as _, stream};
     use meridian_admission::Ledger;
     use meridian_admission::gate::{Account, Class};
     use meridian_admission::identity::Identity;
@@ -205,6 +208,7 @@ mod tests {
     use serde::de::IgnoredAny;
     use serde::{Deserialize, Deserializer};
     use std::sync::Arc;
+    use std::task::{Context, Waker};
     use std::thread::ThreadId;
     use tokio::time::Duration;
 
@@ -214,6 +218,28 @@ mod tests {
     impl<'de> Deserialize<'de> for ReadOn {
         fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<ReadOn, D::Error> {
             IgnoredAny::deserialize(deserializer).map(|_| ReadOn(std::thread::current().id()))
+        }
+    }
+
+    #[tokio::test]
+    async fn a_body_that_stops_holds_about_as_much_as_arrived() {
+        let seams = Seams::real();
+        let store = Arc::new(Store::open(Options::ephemeral(), seams.clone()).unwrap());
+        let state = AppState::new(Embedded::new(store), &seams, ServerConfig::default()).unwrap();
+        let caller = Identity::new("default", Grant::over_all(Role::Admin), "me");
+        let scope = Scope::new(state.clone(), Arc::new(caller));
+        for (arrived, declared, held_max) in
+            [(1, None, 4 << 10), (1, Some("60000000"), 4 << 10), (70_000, None, 140_000), (3 << 20, None, 4 << 20)]
+        {
+            let headers = HeaderMap::from_iter(declared.map(|n| (header::CONTENT_LENGTH, HeaderValue::from_static(n))));
+            let first = stream::iter(vec![Ok::<_, std::io::Error>(Bytes::from(vec![b'x'; arrived]))]);
+            let body = Body::from_stream(first.chain(stream::pending()));
+            let mut receiving = Box::pin(receive_up_to(&scope, &headers, body, 64 << 20));
+            assert!(receiving.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+            let held = state.bodies.held();
+            assert!((arrived..=held_max).contains(&held), "{arrived} bytes hold {held}");
+            drop(receiving);
+            assert_eq!(state.bodies.held(), 0);
         }
     }
 

@@ -36,6 +36,8 @@ const RESERVED_MAX: usize = 16;
 
 /// The conditions of streams get one part in this many of the memory for responses.
 const CONDITIONS_PART: usize = 8;
+/// Max part of the memory for responses that encoders hold, as a divisor.
+const ENCODERS_PART: usize = 4;
 
 impl AppState {
     /// Creates the state over a server's collections; clock and randomness come from the same seams as theirs.
@@ -104,6 +106,7 @@ impl AppState {
             bodies: ByteBudget::new(config.body_bytes_total),
             batches: ByteBudget::new(config.batch_bytes_total),
             answers: ByteBudget::new(config.answer_bytes_total - config.answer_bytes_total / CONDITIONS_PART),
+            encoders: ByteBudget::new(config.answer_bytes_total / ENCODERS_PART),
             conditions: ByteBudget::new(config.answer_bytes_total / CONDITIONS_PART),
             memory: ByteBudget::new(usize::try_from(config.query_bytes_total).unwrap_or(usize::MAX)),
             readers: Readers::default(),

@@ -104,6 +104,8 @@ pub struct StateInner {
     pub batches: ByteBudget,
     /// Bytes of responses that clients have not received yet, and of the queries parked meanwhile.
     pub answers: ByteBudget,
+    /// Of these, bytes of encoders.
+    pub encoders: ByteBudget,
     /// Bytes of the conditions of open event streams; no eviction frees them.
     pub conditions: ByteBudget,
     /// Memory in which queries collect data before they can respond.
@@ -159,7 +161,7 @@ impl AppState {
     pub fn share_out(&self) {
         let weights: Vec<_> =
             self.registry.ledgers().iter().map(|ledger| (ledger.tenant().clone(), ledger.weight())).collect();
-        for budget in [&self.bodies, &self.batches, &self.answers, &self.conditions, &self.memory] {
+        for budget in [&self.bodies, &self.batches, &self.answers, &self.encoders, &self.conditions, &self.memory] {
             budget.guarantee(weights.iter().cloned());
         }
         self.backend.guarantee(&weights);

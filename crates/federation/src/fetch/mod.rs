@@ -10,7 +10,7 @@ use meridian_admission::{ByteBudget, ByteShare};
 use meridian_observe::{self as observe, Kind, Span, TRACEPARENT, TRACESTATE, Trace};
 use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
 use reqwest::redirect::Policy;
-use reqwest::{Client, ClientBuilder, RequestBuilder, Response};
+use reqwest::{Client, ClientBuilder, RequestBuilder, Response, Url};
 use std::error::Error;
 use std::sync::{Arc, OnceLock};
 use tokio::time::{Duration, Instant};
@@ -59,20 +59,25 @@ pub struct Failure {
 #[derive(Debug)]
 pub struct Http {
     pub(crate) budget: ByteBudget,
-    public: OnceLock<Result<Client, String>>,
-    any: OnceLock<Result<Client, String>>,
+    /// By whether private addresses may be called, and by [`Redirects`].
+    clients: [[OnceLock<Result<Client, String>>; 2]; 2],
     passing: bool,
+}
+
+/// The redirects that a client follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Redirects {
+    /// To any address that may be called: the request holds nothing but its address.
+    Anywhere,
+    /// Within the scheme, host and port, or from HTTP to HTTPS of the same host: the next address gets the headers and the
+    /// body of the request, keys among them.
+    SameAddress,
 }
 
 impl Http {
     /// Clients whose responses hold at most `answer_bytes_total` bytes together.
     pub fn new(answer_bytes_total: usize) -> Http {
-        Http {
-            budget: ByteBudget::new(answer_bytes_total),
-            public: OnceLock::new(),
-            any: OnceLock::new(),
-            passing: false,
-        }
+        Http { budget: ByteBudget::new(answer_bytes_total), clients: Default::default(), passing: false }
     }
 
     /// Clients that keep no idle connections, for the open-ended set of hosts that results link to.
@@ -81,22 +86,22 @@ impl Http {
     }
 
     /// Returns a client. The one that may call private addresses is only for declarations that allow it.
-    pub fn client(&self, allow_private: bool) -> Result<&Client, String> {
-        let cell = if allow_private { &self.any } else { &self.public };
-        // Created at first use: most servers need only one of the two.
-        cell.get_or_init(|| build(allow_private, self.passing)).as_ref().map_err(Clone::clone)
+    pub(crate) fn client(&self, allow_private: bool, redirects: Redirects) -> Result<&Client, String> {
+        let cell = &self.clients[usize::from(allow_private)][redirects as usize];
+        // Created at first use: most servers need only one or two of them.
+        cell.get_or_init(|| build(allow_private, redirects, self.passing)).as_ref().map_err(Clone::clone)
     }
 }
 
-fn build(allow_private: bool, passing: bool) -> Result<Client, String> {
-    let builder = builder(allow_private);
+fn build(allow_private: bool, redirects: Redirects, passing: bool) -> Result<Client, String> {
+    let builder = builder(allow_private, redirects);
     let builder = if passing { builder.pool_max_idle_per_host(0) } else { builder };
     builder.build().map_err(|e| format!("no HTTP client: {}", chain(&e)))
 }
 
 /// Returns a client for webhooks, which follows no redirects.
 pub fn client_of_webhooks(allow_private: bool) -> Result<Client, String> {
-    let client = builder(allow_private).redirect(Policy::none()).build();
+    let client = builder(allow_private, Redirects::SameAddress).redirect(Policy::none()).build();
     client.map_err(|e| format!("no HTTP client: {}", chain(&e)))
 }
 
@@ -122,10 +127,23 @@ pub async fn exchange(request: http::Request<Vec<u8>>, time: Duration, bytes_max
     call(request, time, bytes_max, &ByteBudget::new(bytes_max)).await.map(|raw| raw.bytes)
 }
 
-fn builder(allow_private: bool) -> ClientBuilder {
+/// Returns true if a redirect stays at its address, or changes to HTTPS of the same host.
+fn is_same_address(from: &Url, to: &Url) -> bool {
+    let upgrades = from.scheme() == "http" && to.scheme() == "https" && from.port().is_none() && to.port().is_none();
+    from.origin() == to.origin() || (upgrades && from.host() == to.host())
+}
+
+fn builder(allow_private: bool, redirects: Redirects) -> ClientBuilder {
     let redirects = Policy::custom(move |attempt| {
         if attempt.previous().len() > REDIRECTS_MAX {
             return attempt.error(format!("it redirects more than {REDIRECTS_MAX} times"));
+        }
+        let stays = attempt.previous().last().is_some_and(|from| is_same_address(from, attempt.url()));
+        if redirects == Redirects::SameAddress && !stays {
+            let to = attempt.url().host_str().unwrap_or_default().to_owned();
+            return attempt.error(format!(
+                "it redirects to {to}, which would get what its declaration sends: declare the address that it redirects to"
+            ));
         }
         // Each redirect is checked again, since a public address may redirect to a private one.
         match may_call(attempt.url()) {
@@ -141,6 +159,8 @@ fn builder(allow_private: bool) -> ClientBuilder {
     let builder = Client::builder()
         .user_agent(USER_AGENT)
         .redirect(redirects)
+        // An address may hold a key and the words of a question, which are not for the next host.
+        .referer(false)
         .connect_timeout(CONNECT)
         .tcp_nodelay(true)
         // `object_store` enables HTTP/2 in `reqwest` for all clients. Limits here assume one request per connection.
@@ -298,7 +318,8 @@ mod tests {
         let (known, first) =
             source(format!("HTTP/1.1 200 OK\r\ncontent-length: 40000\r\nconnection: close\r\n\r\n{body}")).await;
         let (grows, second) = source(format!("HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n{body}")).await;
-        let (client, room, most) = (build(true, false).expect("a client"), ByteBudget::new(64 << 10), 1 << 20);
+        let (client, room, most) =
+            (build(true, Redirects::Anywhere, false).expect("a client"), ByteBudget::new(64 << 10), 1 << 20);
         let ask = |url: &str, ms: u64, most: usize| {
             let (request, room) = (client.get(url), room.clone());
             async move { call(request, Duration::from_millis(ms), most, &room).await }
@@ -325,6 +346,49 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn keys_do_not_follow_a_redirect_to_another_address() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let other = listener.local_addr().expect("an address");
+        let heads = Arc::new(parking_lot::Mutex::new(Vec::new()));
+        let noted = heads.clone();
+        let second = tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let mut head = [0; 4096];
+                let n = stream.read(&mut head).await.unwrap_or_default();
+                noted.lock().push(String::from_utf8_lossy(&head[..n]).into_owned());
+                let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok").await;
+            }
+        });
+        let (url, first) = source(format!(
+            "HTTP/1.1 302 Found\r\nlocation: http://{other}/\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+        ))
+        .await;
+        let (http, room) = (Http::new(1 << 20), ByteBudget::new(1 << 20));
+        let ask = |redirects: Redirects| {
+            let client = http.client(true, redirects).expect("a client");
+            let request = client.get(format!("{url}?key=secret")).header("x-api-key", "secret");
+            call(request, Duration::from_secs(20), 1 << 20, &room)
+        };
+        let failure = ask(Redirects::SameAddress).await.expect_err("refused");
+        assert!(failure.why.contains("it redirects to 127.0.0.1") && heads.lock().is_empty(), "{}", failure.why);
+        // Without keys in its headers a request may be redirected; its address stays unknown to the next host.
+        ask(Redirects::Anywhere).await.expect("a response");
+        assert!(!heads.lock()[0].to_lowercase().contains("referer"), "{:?}", heads.lock());
+        for (from, to, same) in [
+            ("http://a.example/x", "https://a.example/y", true),
+            ("https://a.example/x", "http://a.example/y", false),
+            ("https://a.example/x", "https://a.example:8443/y", false),
+            ("http://a.example:80/x", "http://a.example/y", true),
+            ("https://a.example/x", "https://b.example/y", false),
+        ] {
+            let parse = |url: &str| Url::parse(url).expect("a URL");
+            assert_eq!(is_same_address(&parse(from), &parse(to)), same, "{from} {to}");
+        }
+        first.abort();
+        second.abort();
+    }
+
+    #[tokio::test]
     async fn a_redirect_to_a_private_address_is_not_followed() {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
@@ -335,21 +399,21 @@ mod tests {
                 counted.fetch_add(1, Ordering::Relaxed);
                 let _ = stream.read(&mut [0; 4096]).await;
                 let answer = format!(
-                    "HTTP/1.1 302 SearchResult\r\nlocation: http://127.0.0.1:{}/inside\r\ncontent-length: 0\r\nconnection: close\r\n\r\n",
+                    "HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:{}/inside\r\ncontent-length: 0\r\nconnection: close\r\n\r\n",
                     address.port()
                 );
                 let _ = stream.write_all(answer.as_bytes()).await;
             }
         });
         // A name mapped to this machine, as a source's own name would resolve.
-        let client = builder(false).resolve("source.example", address).build().expect("a client");
+        let client = builder(false, Redirects::Anywhere).resolve("source.example", address).build().expect("a client");
         let url = format!("http://source.example:{}/", address.port());
         let room = ByteBudget::new(1 << 20);
         let failure = call(client.get(&url), Duration::from_secs(20), 1 << 20, &room).await.expect_err("refused");
         assert!(failure.why.contains("private address") && failure.again.is_none(), "{}", failure.why);
         assert_eq!(calls.load(Ordering::Relaxed), 1);
         // A name that resolves to a private address is never called.
-        let client = build(false, false).expect("a client");
+        let client = build(false, Redirects::Anywhere, false).expect("a client");
         let failure =
             call(client.get(format!("http://localhost:{}/", address.port())), Duration::from_secs(20), 1 << 20, &room)
                 .await;

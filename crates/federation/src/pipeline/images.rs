@@ -5,7 +5,7 @@
 //! pass at once. A result whose image cannot be fetched, decoded or labelled in time passes without labels.
 
 use super::{Stage, Work, WorkLane, begin};
-use crate::fetch::{Http, call, may_call};
+use crate::fetch::{Http, Redirects, call, may_call};
 use crate::provider::{Leg, Provider};
 use crate::search_result::SearchResult;
 use crate::supervise::CatchPanic;
@@ -158,8 +158,11 @@ impl Labeler {
         if !allowed {
             may_call(&url)?;
         }
-        let request =
-            self.http.client(allowed)?.get(url).header(ACCEPT, "image/jpeg, image/png, image/webp, image/gif");
+        let request = self
+            .http
+            .client(allowed, Redirects::Anywhere)?
+            .get(url)
+            .header(ACCEPT, "image/jpeg, image/png, image/webp, image/gif");
         // The caller enforces the timeout; the deadline is only a second bound.
         let time = deadline.saturating_duration_since(Instant::now());
         let answer =

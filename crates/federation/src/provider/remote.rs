@@ -6,7 +6,7 @@ use super::variables::{Page, Variables};
 use super::{Fault, Provider, ProviderFuture, Sink};
 use crate::declaration::template::Template;
 use crate::declaration::{Declared, Keywords, Method, Paging};
-use crate::fetch::{self, Failure, Http, Raw};
+use crate::fetch::{self, Failure, Http, Raw, Redirects};
 use crate::health::{Gate, Health};
 use crate::question::Question;
 use meridian_backend::View;
@@ -184,7 +184,9 @@ impl RemoteProvider {
         form: &[(String, String)],
         variables: &Variables<'_>,
     ) -> Result<RequestBuilder, Fault> {
-        let client = self.http.client(self.declared.allow_private).map_err(Fault::Error)?;
+        let is_plain = self.declared.headers.is_empty() && matches!(self.declared.method, Method::Get);
+        let redirects = if is_plain { Redirects::Anywhere } else { Redirects::SameAddress };
+        let client = self.http.client(self.declared.allow_private, redirects).map_err(Fault::Error)?;
         let mut request = match self.declared.method {
             Method::Get => client.get(url.clone()),
             Method::Post => {
@@ -278,17 +280,25 @@ fn address(variables: &Variables<'_>) -> Result<(Url, Vec<(String, String)>), Fa
         url.query_pairs_mut().extend_pairs(query);
     }
     if let Page::At(link) = variables.page {
-        // A link may be relative to its page. It must stay on the same host.
-        let next = url.join(link).map_err(|e| bad(e.to_string()))?;
-        if next.host() != url.host() {
-            return Err(Fault::Error("its next page is on another host".to_owned()));
-        }
-        url = next;
+        url = next_page(&url, link)?;
     }
     if !declared.allow_private {
         fetch::may_call(&url).map_err(Fault::Error)?;
     }
     Ok((url, filled(&declared.body)))
+}
+
+/// Returns the address of the next page. It gets the headers of the declaration, keys among them, so it must stay at the
+/// same scheme, host and port.
+fn next_page(url: &Url, link: &str) -> Result<Url, Fault> {
+    // A link may be relative to its page.
+    let next = url.join(link).map_err(|e| Fault::Error(format!("the URL could not be built: {e}")))?;
+    match next.origin() == url.origin() {
+        true => Ok(next),
+        false => {
+            Err(Fault::Error(format!("its next page is at another address, {}", next.origin().ascii_serialization())))
+        }
+    }
 }
 
 /// Records the outcome of a call, even if its search ends first. A source that uses most of its timeout counts as
@@ -377,5 +387,26 @@ impl Provider for RemoteProvider {
             "spent": spent,
             "rate": (limits.rate > 0.0).then_some(limits.rate),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_next_page_at_another_address_is_not_called() {
+        let url = Url::parse("https://a.example/search?q=x").expect("a URL");
+        for (link, to) in [
+            ("?q=x&page=2", Some("https://a.example/search?q=x&page=2")),
+            ("/next", Some("https://a.example/next")),
+            ("https://a.example:443/next", Some("https://a.example/next")),
+            ("https://a.example:8443/next", None),
+            ("http://a.example/next", None),
+            ("https://b.example/next", None),
+            ("//b.example/next", None),
+        ] {
+            assert_eq!(next_page(&url, link).ok().as_ref().map(Url::as_str), to, "{link}");
+        }
     }
 }

@@ -5,7 +5,7 @@ use crate::declaration::Declared;
 use crate::declaration::path::Path;
 use crate::declaration::template::Template;
 use crate::declaration::token::Token;
-use crate::fetch::{self, Http};
+use crate::fetch::{self, Http, Redirects};
 use reqwest::Url;
 use serde_json::Value;
 use std::fmt;
@@ -72,7 +72,7 @@ impl Token {
         };
         let form = Url::parse_with_params("http://form/", &self.body).map_err(|e| wrong(e.to_string()))?;
         let request = http
-            .client(declared.allow_private)
+            .client(declared.allow_private, Redirects::SameAddress)
             .map_err(wrong)?
             .post(url)
             .basic_auth(filled(&self.user)?, Some(filled(&self.password)?))

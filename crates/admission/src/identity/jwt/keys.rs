@@ -1,6 +1,6 @@
 //! The keys of an issuer. Each key has one algorithm, and a token's header must name the same one.
 
-use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, KeyAlgorithm, PublicKeyUse};
+use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, KeyAlgorithm, KeyOperations, PublicKeyUse};
 use jsonwebtoken::{Algorithm, DecodingKey};
 use serde::Deserialize;
 use serde_json::Value;
@@ -115,7 +115,8 @@ impl Key {
         };
         let signs = jwk.common.public_key_use.as_ref().is_none_or(|of| *of == PublicKeyUse::Signature);
         let fits = jwk.common.key_algorithm.is_none_or(|of| of == named);
-        if !signs || !fits {
+        let verifies = jwk.common.key_operations.as_ref().is_none_or(|all| all.contains(&KeyOperations::Verify));
+        if !signs || !fits || !verifies {
             return None;
         }
         let key = DecodingKey::from_jwk(&jwk).ok()?;

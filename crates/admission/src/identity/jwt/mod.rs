@@ -4,6 +4,7 @@
 //! holder may do. `discovery.rs` finds an issuer, `keys.rs` reads its keys, `verify.rs` checks a token. `rules.rs`
 //! holds the rules, `signatures.rs` the cryptography. Keys are reloaded periodically ([`Issuers::take_keys`]).
 
+mod claims;
 mod discovery;
 mod keys;
 mod rules;

@@ -1,6 +1,7 @@
 //! Verification of tokens.
 
 use super::super::{Unknown, equal};
+use super::claims::Claims;
 use super::{Issuer, Verified};
 use jsonwebtoken::errors::ErrorKind;
 use jsonwebtoken::{Header, Validation, dangerous};
@@ -34,7 +35,7 @@ pub(super) fn verify(issuers: &[Issuer], text: &str, expected: Expected<'_>, now
     let header = jsonwebtoken::decode_header(text).map_err(|_| Unknown::Jwt("its head cannot be read"))?;
     check_header(&header)?;
     // Before verification, this claim only selects whose keys to try.
-    let claims: Map<String, Value> =
+    let Claims(claims) =
         dangerous::insecure_decode_claims(text).map_err(|_| Unknown::Jwt("its claims cannot be read"))?;
     let of_it = |issuer: &&Issuer| claims.get("iss").is_some_and(|iss| *iss == *issuer.settings.issuer);
     let issuer = issuers.iter().find(of_it).ok_or(Unknown::Jwt("its issuer is not trusted"))?;
@@ -53,8 +54,8 @@ pub(super) fn verify(issuers: &[Issuer], text: &str, expected: Expected<'_>, now
     validation.set_required_spec_claims(&["exp", "iss", "aud", "sub"]);
     // The library would read the machine's clock; the caller passes the time.
     validation.validate_exp = false;
-    let token = jsonwebtoken::decode::<Map<String, Value>>(text, &key.key, &validation).map_err(|e| why(e.kind()))?;
-    let claims = token.claims;
+    let token = jsonwebtoken::decode::<Claims>(text, &key.key, &validation).map_err(|e| why(e.kind()))?;
+    let Claims(claims) = token.claims;
     let skew = micros(settings.skew);
     let expires = time(&claims, "exp")?.ok_or(Unknown::Jwt("it does not expire"))?.saturating_add(skew);
     if now >= expires {

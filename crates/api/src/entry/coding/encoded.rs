@@ -26,16 +26,16 @@ pub struct EncodedBody {
     /// Whether the encoder may be holding bytes back.
     holds: bool,
     charge: Charge,
-    _share: ByteShare,
+    _memory: [ByteShare; 2],
 }
 
 /// Does work and charges its processor time to the responsible tenant.
 pub type Charge = Box<dyn Fn(&mut dyn FnMut()) + Send + Sync>;
 
 impl EncodedBody {
-    /// Wraps a body. `share` is the memory share of the encoder.
-    pub fn new(body: Body, encoder: Encoder, share: ByteShare, charge: Charge) -> EncodedBody {
-        EncodedBody { body, encoder: Some(encoder), input: Bytes::new(), holds: false, charge, _share: share }
+    /// Wraps a body. `memory` is what the encoder takes of its budgets.
+    pub fn new(body: Body, encoder: Encoder, memory: [ByteShare; 2], charge: Charge) -> EncodedBody {
+        EncodedBody { body, encoder: Some(encoder), input: Bytes::new(), holds: false, charge, _memory: memory }
     }
 
     /// Runs a step of the encoder.
@@ -170,7 +170,7 @@ mod tests {
             counted.fetch_add(1, Ordering::Relaxed);
             work();
         });
-        let share = budget.try_take(1000).unwrap();
+        let share = [budget.try_take(500).unwrap(), budget.try_take(500).unwrap()];
         (EncodedBody::new(body, Encoder::new(coding).unwrap(), share, charge), budget, work)
     }
 

@@ -24,6 +24,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use encoded::{Charge, EncodedBody};
 use encoder::Encoder;
+use meridian_admission::ByteBudget;
 use meridian_admission::identity::Caller;
 
 /// Smaller responses are not compressed: the frame of a coding and the work cost more than they save.
@@ -107,13 +108,16 @@ pub async fn apply(
     if size.is_some_and(|bytes| bytes < BYTES_MIN) && !accepted.refuses_plain() {
         return response;
     }
-    let Some(share) = state.answers.of(&caller.tenant).try_take(Encoder::bytes(coding)) else { return response };
+    // An encoder keeps its memory as long as its client does not read, and no eviction frees it. So all of them have at most
+    // a part of the memory for responses; beyond that, a response is sent as it is.
+    let take = |budget: &ByteBudget| budget.of(&caller.tenant).try_take(Encoder::bytes(coding));
+    let (Some(part), Some(share)) = (take(&state.encoders), take(&state.answers)) else { return response };
     let Ok(encoder) = Encoder::new(coding) else { return response };
     let (ledger, gate) = (caller.ledger.clone(), state.gate.clone());
     let charge: Charge = Box::new(move |work| gate.run_for(&ledger, work));
     let (mut parts, body) = response.into_parts();
     let body = match size.is_some_and(|bytes| bytes <= WHOLE_BYTES_MAX) {
-        false => Body::new(EncodedBody::new(body, encoder, share, charge)),
+        false => Body::new(EncodedBody::new(body, encoder, [part, share], charge)),
         true => {
             // Already in memory, so this does not wait.
             let whole = match axum::body::to_bytes(body, WHOLE_BYTES_MAX as usize).await {
@@ -138,12 +142,40 @@ pub async fn apply(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::ServerConfig;
+    use meridian_admission::identity::Identity;
+    use meridian_backend::{Embedded, Seams};
+    use meridian_model::policy::access::{Grant, Role};
+    use meridian_store::{Options, Store};
+    use std::sync::Arc;
 
     fn of(fields: &[(&'static str, &'static str)]) -> HeaderMap {
         fields
             .iter()
             .map(|(name, value)| (header::HeaderName::from_static(name), HeaderValue::from_static(value)))
             .collect()
+    }
+
+    #[tokio::test]
+    async fn encoders_whose_clients_do_not_read_leave_memory_for_other_responses() {
+        let seams = Seams::real();
+        let store = Arc::new(Store::open(Options::ephemeral(), seams.clone()).unwrap());
+        let config = ServerConfig { answer_bytes_total: 32 << 20, ..ServerConfig::default() };
+        let state = AppState::new(Embedded::new(store), &seams, config).unwrap();
+        let caller = Arc::new(Identity::new("default", Grant::over_all(Role::Admin), "me"));
+        let accepted = Accepted::of(&of(&[("accept-encoding", "br")]));
+        let mut unread = Vec::new();
+        for _ in 0..40 {
+            let body = Body::from("x".repeat(1 << 20));
+            let mut response = Response::new(body);
+            response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+            unread.push(apply(response, Coding::Brotli, &accepted, &caller, &state).await);
+        }
+        let coded = unread.iter().filter(|response| response.headers().contains_key(header::CONTENT_ENCODING)).count();
+        assert_eq!(coded, 4, "a quarter of the memory, by 2 MiB");
+        assert_eq!(state.answers.held(), 8 << 20);
+        drop(unread);
+        assert_eq!((state.answers.held(), state.encoders.held()), (0, 0));
     }
 
     #[test]

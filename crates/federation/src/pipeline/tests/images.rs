@@ -67,9 +67,9 @@ async fn answer(mut stream: TcpStream, now: &AtomicUsize) {
         "bomb" => ("200 OK", String::new(), png(2_000, 2_000, |_, _| [255, 0, 0])),
         "html" => ("200 OK", "content-type: image/png\r\n".to_owned(), b"<html>no image</html>".to_vec()),
         "long" => ("200 OK", String::new(), vec![0; 200_000]),
-        "moved" => ("302 SearchResult", "location: /red\r\n".to_owned(), Vec::new()),
+        "moved" => ("302 Found", "location: /red\r\n".to_owned(), Vec::new()),
         "slow" => std::future::pending().await,
-        _ => ("404 Not SearchResult", String::new(), Vec::new()),
+        _ => ("404 Not Found", String::new(), Vec::new()),
     };
     let length = body.len();
     let head = format!("HTTP/1.1 {status}\r\n{more}content-length: {length}\r\nconnection: close\r\n\r\n");
