@@ -9,7 +9,7 @@ export type LeaseState = 'held' | 'lapsed' | 'resigned';
  */
 export type Position = number | number[];
 /**
- * What a process does.
+ * The role of a process.
  */
 export type NodeCondition = 'serves' | 'stands_by' | 'drained' | 'other';
 export type Features = Feature | FeatureCollection;
@@ -125,7 +125,7 @@ export interface Landing {
    */
   title: string;
   /**
-   * What it does.
+   * Its role.
    */
   description: string;
   /**
@@ -232,7 +232,7 @@ export interface Problem {
  */
 export interface Mistake {
   /**
-   * What is wrong.
+   * The error.
    */
   detail: string;
   /**
@@ -387,7 +387,7 @@ export interface Files {
    */
   keptUntil: string;
   /**
-   * What the paths are relative to; absent if they are absolute.
+   * The folder that the paths are relative to; absent if they are absolute.
    */
   relativeTo?: string;
 }
@@ -982,7 +982,7 @@ export interface VectorLayer {
    */
   id: string;
   /**
-   * What it is about.
+   * Its subject.
    */
   description: string;
   /**
@@ -1104,7 +1104,7 @@ export interface SearchAnswer {
    */
   packets: string;
   /**
-   * Whether it was running already, for the same caller and question.
+   * Whether the same caller's search was already running.
    */
   joined?: boolean;
 }
@@ -1521,7 +1521,7 @@ export interface Load {
    */
   memory: MemoryLoad[];
   /**
-   * The tenants that work, wait or were refused of late, busiest first; at most 20.
+   * The tenants with running, waiting or recently refused requests, busiest first; at most 20.
    */
   tenants: TenantLoad[];
   /**
@@ -1613,7 +1613,7 @@ export interface TenantLoad {
    */
   processor_s: number;
   /**
-   * Processors that it used of late, on average; absent where that is not known yet.
+   * Processors used recently, on average; absent until that is known.
    */
   processors?: number;
   /**
@@ -1624,7 +1624,7 @@ export interface TenantLoad {
     [k: string]: number;
   };
   /**
-   * The same of late; absent where that is not known yet.
+   * The same over the last seconds; absent until that is known.
    */
   refused_of_late?: {
     [k: string]: number;
@@ -1816,7 +1816,7 @@ export interface Cluster {
   nodes: ClusterNode[];
 }
 /**
- * What the lease says of its holder.
+ * The holder, by its lease.
  */
 export interface Owner {
   state: LeaseState;
@@ -1854,7 +1854,7 @@ export interface Owner {
   reason: string | null;
 }
 /**
- * Who owns a group of partitions.
+ * The owner of a group of partitions.
  */
 export interface ClusterGroup {
   /**
@@ -1879,7 +1879,7 @@ export interface ClusterCollection {
    */
   collection: string;
   /**
-   * Why a part of it is unreadable; then what that part says is null.
+   * Why a part of it cannot be read; its values are then null.
    */
   error: string | null;
   /**
@@ -1911,7 +1911,7 @@ export interface ClusterCollection {
    */
   bytes: number | null;
   /**
-   * What the log holds that no manifest covers yet.
+   * Records of the log that no manifest covers yet.
    */
   tail: LogTail | null;
   /**
@@ -1923,7 +1923,7 @@ export interface ClusterCollection {
    */
   complete_age_ms: number | null;
   /**
-   * What readers use of it; null: none reads it.
+   * The objects of it that readers use; null without a reader.
    */
   pinned: Pinned | null;
 }
@@ -1941,7 +1941,7 @@ export interface LogTail {
   bytes: number | null;
 }
 /**
- * What readers use of a collection.
+ * The objects of a collection that readers use.
  */
 export interface Pinned {
   /**
@@ -1978,7 +1978,7 @@ export interface ClusterReader {
    */
   collections: number;
   /**
-   * What a scan server says that answers gateways; null of others.
+   * The report of a scan server; null for other roles.
    */
   scan: ClusterScan | null;
   /**
@@ -2012,7 +2012,7 @@ export interface ClusterScan {
   waiting: number;
 }
 /**
- * A gateway or a scan server, as it says of itself.
+ * A gateway or a scan server, by its own report.
  */
 export interface ClusterServer {
   /**
@@ -2036,11 +2036,11 @@ export interface ClusterServer {
    */
   version: string | null;
   /**
-   * Time since it said so; it does every 15 s at the latest.
+   * Time since its last report, which it renews every 15 s at the latest.
    */
   age_ms: number | null;
   /**
-   * Whether it said so of late; null: the time is not known.
+   * Whether its report is recent; null if the time is unknown.
    */
   counts: boolean | null;
   /**
@@ -2048,7 +2048,7 @@ export interface ClusterServer {
    */
   load: ServerLoad | null;
   /**
-   * Why what it says is unreadable.
+   * Why its report cannot be read.
    */
   error: string | null;
 }
@@ -2086,7 +2086,7 @@ export interface ServerLoad {
   scan_reads: ScanReads | null;
 }
 /**
- * What a server found in its caches of blocks, and what it fetched.
+ * Hits of a server's block caches, and bytes fetched.
  */
 export interface Caches {
   /**
@@ -2132,7 +2132,7 @@ export interface ScanReads {
   refused: number;
 }
 /**
- * A process, by what it says on the roll.
+ * A process, by its entry on the roll.
  */
 export interface ClusterNode {
   /**
@@ -2161,7 +2161,7 @@ export interface ClusterNode {
    */
   leases: string[];
   /**
-   * Time since it said so; it does after two thirds of a lease.
+   * Time since its last report, which it renews after two thirds of a lease.
    */
   age_ms: number | null;
 }
@@ -2195,7 +2195,7 @@ export interface AuditLine {
    */
   request: string;
   /**
-   * Who: a token's id, `user:NAME`, `jwt:ISSUER:SUBJECT`, `socket`, `local` or `anonymous`.
+   * The caller: a token's id, `user:NAME`, `jwt:ISSUER:SUBJECT`, `socket`, `local` or `anonymous`.
    */
   who: string;
   /**
@@ -2223,11 +2223,11 @@ export interface AuditLine {
    */
   change?: string;
   /**
-   * The status of the response; absent in the line that says that the act began.
+   * The status of the response; absent in the line that records the start of the act.
    */
   status?: number;
   /**
-   * The line that says that this act began.
+   * The line that records the start of this act.
    */
   began?: number;
   /**

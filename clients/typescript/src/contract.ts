@@ -1014,7 +1014,7 @@ export interface components {
         Landing: {
             /** @description Name of the server. */
             title: string;
-            /** @description What it does. */
+            /** @description Its role. */
             description: string;
             /** @description Links to everything else. */
             links: components["schemas"]["Link"][];
@@ -1078,7 +1078,7 @@ export interface components {
         };
         /** @description One mistake of a body. */
         Mistake: {
-            /** @description What is wrong. */
+            /** @description The error. */
             detail: string;
             /** @description The property at fault. */
             field?: string;
@@ -1178,7 +1178,7 @@ export interface components {
             files: string[];
             /** @description When they may be deleted at the earliest. */
             keptUntil: string;
-            /** @description What the paths are relative to; absent if they are absolute. */
+            /** @description The folder that the paths are relative to; absent if they are absolute. */
             relativeTo?: string;
         };
         /** @description One event as GeoJSON (RFC 7946). */
@@ -1641,7 +1641,7 @@ export interface components {
         VectorLayer: {
             /** @description Its name. */
             id: string;
-            /** @description What it is about. */
+            /** @description Its subject. */
             description: string;
             /**
              * Format: uint8
@@ -1734,7 +1734,7 @@ export interface components {
             radius?: number;
             /** @description The URL of its packets. */
             packets: string;
-            /** @description Whether it was running already, for the same caller and question. */
+            /** @description Whether the same caller's search was already running. */
             joined?: boolean;
         };
         /** @description The state of a provider in a search. */
@@ -2034,7 +2034,7 @@ export interface components {
             search_wait_ms: number;
             /** @description Memory by purpose. */
             memory: components["schemas"]["MemoryLoad"][];
-            /** @description The tenants that work, wait or were refused of late, busiest first; at most 20. */
+            /** @description The tenants with running, waiting or recently refused requests, busiest first; at most 20. */
             tenants: components["schemas"]["TenantLoad"][];
             /**
              * Format: uint64
@@ -2123,7 +2123,7 @@ export interface components {
             processor_s: number;
             /**
              * Format: double
-             * @description Processors that it used of late, on average; absent where that is not known yet.
+             * @description Processors used recently, on average; absent until that is known.
              */
             processors?: number;
             /**
@@ -2133,7 +2133,7 @@ export interface components {
             refused: {
                 [key: string]: number;
             };
-            /** @description The same of late; absent where that is not known yet. */
+            /** @description The same over the last seconds; absent until that is known. */
             refused_of_late?: {
                 [key: string]: number;
             };
@@ -2279,7 +2279,7 @@ export interface components {
             /** @description All processes by the roll, owners included. One that ended without a word stays for some time. */
             nodes: components["schemas"]["ClusterNode"][];
         };
-        /** @description What the lease says of its holder. */
+        /** @description The holder, by its lease. */
         Owner: {
             /** @description Whether it still owns the collections. */
             state: components["schemas"]["LeaseState"];
@@ -2314,7 +2314,7 @@ export interface components {
         };
         /** @description The state of a lease. */
         LeaseState: "held" | "lapsed" | "resigned";
-        /** @description Who owns a group of partitions. */
+        /** @description The owner of a group of partitions. */
         ClusterGroup: {
             /**
              * Format: uint16
@@ -2330,7 +2330,7 @@ export interface components {
             tenant: string;
             /** @description Its name. */
             collection: string;
-            /** @description Why a part of it is unreadable; then what that part says is null. */
+            /** @description Why a part of it cannot be read; its values are then null. */
             error: string | null;
             /**
              * Format: uint64
@@ -2361,7 +2361,7 @@ export interface components {
              * @description Bytes of these segments.
              */
             bytes: number | null;
-            /** @description What the log holds that no manifest covers yet. */
+            /** @description Records of the log that no manifest covers yet. */
             tail: components["schemas"]["LogTail"] | null;
             /** @description The segments have every write that was acknowledged before this time, according to the owner. */
             complete: string | null;
@@ -2370,7 +2370,7 @@ export interface components {
              * @description Time since then.
              */
             complete_age_ms: number | null;
-            /** @description What readers use of it; null: none reads it. */
+            /** @description The objects of it that readers use; null without a reader. */
             pinned: components["schemas"]["Pinned"] | null;
         };
         /** @description A position, as [`Positions`] serialises. */
@@ -2388,7 +2388,7 @@ export interface components {
              */
             bytes: number | null;
         };
-        /** @description What readers use of a collection. */
+        /** @description The objects of a collection that readers use. */
         Pinned: {
             /**
              * Format: uint64
@@ -2416,7 +2416,7 @@ export interface components {
              * @description Collections that it reads.
              */
             collections: number;
-            /** @description What a scan server says that answers gateways; null of others. */
+            /** @description The report of a scan server; null for other roles. */
             scan: components["schemas"]["ClusterScan"] | null;
             /** @description Why its pin is unreadable. */
             error: string | null;
@@ -2443,7 +2443,7 @@ export interface components {
              */
             waiting: number;
         };
-        /** @description A gateway or a scan server, as it says of itself. */
+        /** @description A gateway or a scan server, by its own report. */
         ClusterServer: {
             /** @description A random number that the process has until it ends. */
             server: string;
@@ -2457,14 +2457,14 @@ export interface components {
             version: string | null;
             /**
              * Format: int64
-             * @description Time since it said so; it does every 15 s at the latest.
+             * @description Time since its last report, which it renews every 15 s at the latest.
              */
             age_ms: number | null;
-            /** @description Whether it said so of late; null: the time is not known. */
+            /** @description Whether its report is recent; null if the time is unknown. */
             counts: boolean | null;
             /** @description Its work; null if it does not say. */
             load: components["schemas"]["ServerLoad"] | null;
-            /** @description Why what it says is unreadable. */
+            /** @description Why its report cannot be read. */
             error: string | null;
         };
         /** @description The work of a server. Sums count from its start. */
@@ -2510,7 +2510,7 @@ export interface components {
              */
             scan_reads: components["schemas"]["ScanReads"] | null;
         };
-        /** @description What a server found in its caches of blocks, and what it fetched. */
+        /** @description Hits of a server's block caches, and bytes fetched. */
         Caches: {
             /**
              * Format: uint64
@@ -2570,7 +2570,7 @@ export interface components {
              */
             refused: number;
         };
-        /** @description A process, by what it says on the roll. */
+        /** @description A process, by its entry on the roll. */
         ClusterNode: {
             /** @description Its name, by which orders find it. */
             node: string;
@@ -2585,17 +2585,17 @@ export interface components {
              * @description The forms of objects that it reads and writes, as a number that grows with versions.
              */
             level: number;
-            /** @description What it does. */
+            /** @description Its role. */
             condition: components["schemas"]["NodeCondition"];
             /** @description Names of the leases that it holds. */
             leases: string[];
             /**
              * Format: int64
-             * @description Time since it said so; it does after two thirds of a lease.
+             * @description Time since its last report, which it renews after two thirds of a lease.
              */
             age_ms: number | null;
         };
-        /** @description What a process does. */
+        /** @description The role of a process. */
         NodeCondition: "serves" | "stands_by" | "drained" | "other";
         /** @description A page of the audit log. It may be empty and have a `next` link: a page reads a bounded part of the log. */
         AuditPage: {
@@ -2615,7 +2615,7 @@ export interface components {
             time: string;
             /** @description The id of the request. */
             request: string;
-            /** @description Who: a token's id, `user:NAME`, `jwt:ISSUER:SUBJECT`, `socket`, `local` or `anonymous`. */
+            /** @description The caller: a token's id, `user:NAME`, `jwt:ISSUER:SUBJECT`, `socket`, `local` or `anonymous`. */
             who: string;
             /** @description The tenant that it concerns; empty for the server. */
             tenant: string;
@@ -2631,12 +2631,12 @@ export interface components {
             change?: string;
             /**
              * Format: uint16
-             * @description The status of the response; absent in the line that says that the act began.
+             * @description The status of the response; absent in the line that records the start of the act.
              */
             status?: number;
             /**
              * Format: uint64
-             * @description The line that says that this act began.
+             * @description The line that records the start of this act.
              */
             began?: number;
             /**
@@ -2903,7 +2903,7 @@ export interface components {
         properties: string[];
         /** @description Properties to sort by, each with `+` (the default) or `-` before it; needs a `limit` in the bulk formats. */
         sortby: string[];
-        /** @description `immediate` shows every acknowledged write. `eventual` may miss the newest ones: in a cluster, scan servers answer it, and `Age` says what it shows. A scan server answers `eventual` alone. */
+        /** @description `immediate` shows every acknowledged write. `eventual` may miss the newest ones: in a cluster, scan servers serve it, and `Age` states the staleness. A scan server serves `eventual` only. */
         consistency: "immediate" | "eventual";
         /** @description With `consistency=eventual`: the type of scan, by which a gateway chooses a profile of scan servers. Others have the default profile. */
         scan_type: string;
@@ -3387,7 +3387,7 @@ export interface operations {
                 properties?: components["parameters"]["properties"];
                 /** @description Properties to sort by, each with `+` (the default) or `-` before it; needs a `limit` in the bulk formats. */
                 sortby?: components["parameters"]["sortby"];
-                /** @description `immediate` shows every acknowledged write. `eventual` may miss the newest ones: in a cluster, scan servers answer it, and `Age` says what it shows. A scan server answers `eventual` alone. */
+                /** @description `immediate` shows every acknowledged write. `eventual` may miss the newest ones: in a cluster, scan servers serve it, and `Age` states the staleness. A scan server serves `eventual` only. */
                 consistency?: components["parameters"]["consistency"];
                 /** @description With `consistency=eventual`: the type of scan, by which a gateway chooses a profile of scan servers. Others have the default profile. */
                 scan_type?: components["parameters"]["scan_type"];
@@ -3771,7 +3771,7 @@ export interface operations {
                 radius?: components["parameters"]["radius"];
                 /** @description Return the visited and pruned parts of the index instead of the result. */
                 explain?: components["parameters"]["explain"];
-                /** @description `immediate` shows every acknowledged write. `eventual` may miss the newest ones: in a cluster, scan servers answer it, and `Age` says what it shows. A scan server answers `eventual` alone. */
+                /** @description `immediate` shows every acknowledged write. `eventual` may miss the newest ones: in a cluster, scan servers serve it, and `Age` states the staleness. A scan server serves `eventual` only. */
                 consistency?: components["parameters"]["consistency"];
                 /** @description With `consistency=eventual`: the type of scan, by which a gateway chooses a profile of scan servers. Others have the default profile. */
                 scan_type?: components["parameters"]["scan_type"];
@@ -3849,7 +3849,7 @@ export interface operations {
                 radius?: components["parameters"]["radius"];
                 /** @description Return the visited and pruned parts of the index instead of the result. */
                 explain?: components["parameters"]["explain"];
-                /** @description `immediate` shows every acknowledged write. `eventual` may miss the newest ones: in a cluster, scan servers answer it, and `Age` says what it shows. A scan server answers `eventual` alone. */
+                /** @description `immediate` shows every acknowledged write. `eventual` may miss the newest ones: in a cluster, scan servers serve it, and `Age` states the staleness. A scan server serves `eventual` only. */
                 consistency?: components["parameters"]["consistency"];
                 /** @description With `consistency=eventual`: the type of scan, by which a gateway chooses a profile of scan servers. Others have the default profile. */
                 scan_type?: components["parameters"]["scan_type"];
@@ -3921,7 +3921,7 @@ export interface operations {
                 near?: components["parameters"]["near"];
                 /** @description Max distance from `near` in metres (great circle). */
                 radius?: components["parameters"]["radius"];
-                /** @description `immediate` shows every acknowledged write. `eventual` may miss the newest ones: in a cluster, scan servers answer it, and `Age` says what it shows. A scan server answers `eventual` alone. */
+                /** @description `immediate` shows every acknowledged write. `eventual` may miss the newest ones: in a cluster, scan servers serve it, and `Age` states the staleness. A scan server serves `eventual` only. */
                 consistency?: components["parameters"]["consistency"];
                 /** @description With `consistency=eventual`: the type of scan, by which a gateway chooses a profile of scan servers. Others have the default profile. */
                 scan_type?: components["parameters"]["scan_type"];
@@ -4083,7 +4083,7 @@ export interface operations {
             query?: {
                 /** @description Counts per cell in this tile, even where its events are few. */
                 density?: components["parameters"]["density"];
-                /** @description `immediate` shows every acknowledged write. `eventual` may miss the newest ones: in a cluster, scan servers answer it, and `Age` says what it shows. A scan server answers `eventual` alone. */
+                /** @description `immediate` shows every acknowledged write. `eventual` may miss the newest ones: in a cluster, scan servers serve it, and `Age` states the staleness. A scan server serves `eventual` only. */
                 consistency?: components["parameters"]["consistency"];
                 /** @description With `consistency=eventual`: the type of scan, by which a gateway chooses a profile of scan servers. Others have the default profile. */
                 scan_type?: components["parameters"]["scan_type"];
@@ -5074,7 +5074,7 @@ export interface operations {
                     "text/html": components["schemas"]["Page"];
                 };
             };
-            /** @description Not signed in; the page says why. */
+            /** @description Not signed in; the page states the reason. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5083,7 +5083,7 @@ export interface operations {
                     "text/html": components["schemas"]["Page"];
                 };
             };
-            /** @description Too many attempts failed; the page says so. */
+            /** @description Too many failed attempts; the page states it. */
             429: {
                 headers: {
                     [name: string]: unknown;
