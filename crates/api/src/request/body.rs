@@ -19,8 +19,8 @@ use tokio::time::Instant;
 /// Max size of a body that is parsed inline. That is cheaper than handing it to another thread, and delays other tasks
 /// only acceptably.
 pub const INLINE_BYTES: usize = 16 << 10;
-/// Min and max step by which a body's share of the memory budget grows. In between it doubles: a client that sends few
-/// bytes and stops holds few.
+/// Min share of a body in the memory budget, and the step by which it grows from there on. In between it doubles: a
+/// client that sends few bytes and stops holds few.
 const GROWTH_BYTES: (usize, usize) = (4 << 10, 1 << 20);
 
 /// A body in memory, with its share of the memory for bodies.
@@ -68,8 +68,11 @@ pub async fn receive_up_to(state: &Scope, headers: &HeaderMap, mut body: Body, l
         if arrived > held.bytes() {
             // Grown in steps as the bytes arrive: a client that only announces a large body takes no memory from
             // others.
-            let growth = held.bytes().clamp(GROWTH_BYTES.0, GROWTH_BYTES.1);
-            let step = length.map_or(limit, |length| length as usize).min(held.bytes() + growth);
+            let step = match arrived < GROWTH_BYTES.1 {
+                true => arrived.next_power_of_two().max(GROWTH_BYTES.0),
+                false => arrived.next_multiple_of(GROWTH_BYTES.1),
+            };
+            let step = step.min(length.map_or(limit, |length| length as usize));
             if !held.try_grow(arrived.max(step)) {
                 return Err(unread(no_memory(state)));
             }

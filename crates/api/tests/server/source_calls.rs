@@ -80,7 +80,8 @@ fn further_pages_are_where_a_link_leads_but_on_no_other_host() {
     let packets = search(&server, &json!({"keywords": "flood", "providers": ["linked"]}));
     // The results before it are delivered, and reported as incomplete.
     assert_eq!(ids(&packets), ["a", "b"]);
-    assert_eq!(state(&packets, "linked"), ("error", "its next page is on another host"));
+    let elsewhere = format!("its next page is at another address, http://127.0.0.2:{}", sources.address.port());
+    assert_eq!(state(&packets, "linked"), ("error", elsewhere.as_str()));
     assert_eq!(packets.last().unwrap()["state"], "partial");
     assert_eq!(*sources.calls.lock().unwrap(), ["/linked ", "/linked?page=2 "]);
 }
