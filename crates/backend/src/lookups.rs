@@ -1,4 +1,4 @@
-//! Events of a collection that are passed to a sink without a plan: the nearest, some, or one.
+//! Lookups in a collection that need no plan: by id, by nearness, by page, at random.
 
 use crate::read::{Near, ReadResult, RowSink};
 use meridian_model::{Batch, Seq};
@@ -6,7 +6,7 @@ use meridian_query::{Control, QueryError};
 use meridian_store::StoreError;
 use meridian_store::seams::Random;
 use std::fmt::Debug;
-/// Events of a collection that are passed to a sink without a plan: the nearest, some, or one.
+/// Lookups in a collection that need no plan: by id, by nearness, by page, at random.
 pub trait Lookups: Debug + Send + Sync {
     /// Returns the event with this id and its number, from the history.
     fn event(&self, id: &str) -> Result<ReadResult<Option<(Batch, Seq)>>, StoreError>;

@@ -1,4 +1,4 @@
-//! What operators see and set of a backend.
+//! Metrics, disk state and shares of a backend, for operators.
 
 use crate::cluster::ScanReads;
 use meridian_model::Background;
@@ -48,7 +48,7 @@ pub struct HeldPartition {
     /// Position of its last write.
     pub position: u64,
 }
-/// What operators see and set of a backend.
+/// Metrics, disk state and shares of a backend, for operators.
 pub trait Operation: Debug + Send + Sync {
     /// Guarantees each tenant a share of the memory for writes, by its weight. Returns at once.
     fn guarantee(&self, weights: &[(Arc<str>, u32)]);

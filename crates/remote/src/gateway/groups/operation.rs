@@ -1,4 +1,4 @@
-//! What operators see and set of all owners.
+//! Metrics and disk state of all owners, for operators.
 
 use super::GroupsBackend;
 use meridian_backend::cluster::ScanReads;
