@@ -1,6 +1,7 @@
 //! One HTTP/2 request and its response.
 
 use super::ConnectionHandler;
+use super::send_queue::{QueuedBytes, SendQueue};
 use super::wire::{FIELDS_MAX, head_too_large};
 use crate::protocol::connection_control::{ConnectionControl, ReadTimeout};
 use crate::request::dispatch::Connection;
@@ -34,7 +35,8 @@ pub async fn run(
     door: ConnectionHandler,
     from: Connection,
     request: Request<RecvStream>,
-    mut respond: SendResponse<Bytes>,
+    mut respond: SendResponse<QueuedBytes>,
+    queue: SendQueue,
 ) -> ExchangeEnd {
     let is_head = *request.method() == Method::HEAD;
     let (asks, mut wanted) = oneshot::channel();
@@ -65,7 +67,7 @@ pub async fn run(
     let now = SystemTime::UNIX_EPOCH + Duration::from_micros(u64::try_from(state.now()).unwrap_or_default());
     let stall =
         response.extensions_mut().remove::<ReadTimeout>().map_or(state.config.write_stall, |patience| patience.0);
-    if send(respond, response, is_head, now, stall, &control).await == SendOutcome::Stalled {
+    if send(respond, response, is_head, now, (stall, &queue), &control).await == SendOutcome::Stalled {
         state.readers.count_slow();
     }
     ExchangeEnd::Answered
@@ -145,11 +147,11 @@ enum SendOutcome {
 }
 
 async fn send(
-    mut respond: SendResponse<Bytes>,
+    mut respond: SendResponse<QueuedBytes>,
     response: Response,
     is_head: bool,
     now: SystemTime,
-    stall: Duration,
+    pace: (Duration, &SendQueue),
     control: &ConnectionControl,
 ) -> SendOutcome {
     let (mut parts, body) = response.into_parts();
@@ -172,7 +174,7 @@ async fn send(
         return SendOutcome::Done;
     }
     tokio::select! {
-        sent = send_body(&mut stream, body, stall) => return sent,
+        sent = send_body(&mut stream, body, pace) => return sent,
         () = poll_fn(|cx| control.poll_hang_up(cx)) => {}
     }
     // The library drops the buffered part of the response.
@@ -180,7 +182,11 @@ async fn send(
     SendOutcome::Done
 }
 
-async fn send_body(stream: &mut SendStream<Bytes>, mut body: Pin<&mut Body>, stall: Duration) -> SendOutcome {
+async fn send_body(
+    stream: &mut SendStream<QueuedBytes>,
+    mut body: Pin<&mut Body>,
+    pace: (Duration, &SendQueue),
+) -> SendOutcome {
     loop {
         // Also checked while the body has nothing to send: a reset must end the query at once.
         let frame = tokio::select! {
@@ -200,7 +206,7 @@ async fn send_body(stream: &mut SendStream<Bytes>, mut body: Pin<&mut Body>, sta
                         Err(_) => continue,
                     },
                 };
-                match push(stream, data, body.is_end_stream(), stall).await {
+                match push(stream, data, body.is_end_stream(), pace).await {
                     Ok(true) => return SendOutcome::Done,
                     Ok(false) => {}
                     Err(sent) => return sent,
@@ -212,7 +218,7 @@ async fn send_body(stream: &mut SendStream<Bytes>, mut body: Pin<&mut Body>, sta
                 return SendOutcome::Done;
             }
             None => {
-                let _ = stream.send_data(Bytes::new(), true);
+                let _ = stream.send_data(QueuedBytes::default(), true);
                 return SendOutcome::Done;
             }
         }
@@ -222,10 +228,10 @@ async fn send_body(stream: &mut SendStream<Bytes>, mut body: Pin<&mut Body>, sta
 /// Sends data as the client's window allows; returns true if it was the last. The library would buffer any amount, so
 /// it is given only what fits.
 async fn push(
-    stream: &mut SendStream<Bytes>,
+    stream: &mut SendStream<QueuedBytes>,
     mut data: Bytes,
     last: bool,
-    stall: Duration,
+    (stall, queue): (Duration, &SendQueue),
 ) -> Result<bool, SendOutcome> {
     let mut until = Instant::now() + stall;
     while !data.is_empty() {
@@ -236,16 +242,19 @@ async fn push(
                 Ok(Some(Ok(0))) => continue,
                 Ok(Some(Ok(room))) => room,
                 Ok(_) => return Err(SendOutcome::Done),
-                Err(_) => {
-                    stream.send_reset(Reason::CANCEL);
-                    return Err(SendOutcome::Stalled);
-                }
+                Err(_) => return Err(stalled(stream)),
             },
             room => room,
         };
+        // A reset must end the query at once, also while other streams fill the queue.
+        let place = tokio::select! {
+            place = tokio::time::timeout_at(until, queue.place(room.min(data.len()))) => place,
+            _ = poll_fn(|cx| stream.poll_reset(cx)) => return Err(SendOutcome::Done),
+        };
+        let Ok(place) = place else { return Err(stalled(stream)) };
         // Progress restarts the client's time limit.
         until = Instant::now() + stall;
-        let part = data.split_to(room.min(data.len()));
+        let part = place.put(&mut data);
         let ends = last && data.is_empty();
         stream.send_data(part, ends).map_err(|_| SendOutcome::Done)?;
         if ends {
@@ -253,4 +262,9 @@ async fn push(
         }
     }
     Ok(false)
+}
+
+fn stalled(stream: &mut SendStream<QueuedBytes>) -> SendOutcome {
+    stream.send_reset(Reason::CANCEL);
+    SendOutcome::Stalled
 }

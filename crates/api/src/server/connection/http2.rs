@@ -14,9 +14,9 @@
 use super::ConnectionHandler;
 use super::exchange::{self, ExchangeEnd};
 use super::frames::FrameMeter;
+use super::send_queue::{QUEUE_BYTES, QueuedBytes, SendQueue};
 use super::wire::HEAD_BYTES_MAX;
 use crate::request::dispatch::Connection;
-use bytes::Bytes;
 use h2::server::Builder;
 use h2::{Ping, PingPong, Reason};
 use std::future::poll_fn;
@@ -31,8 +31,6 @@ const STREAMS_MAX: u32 = 100;
 /// outside the budget for bodies.
 const STREAM_WINDOW: u32 = 64 << 10;
 const CONNECTION_WINDOW: u32 = 128 << 10;
-/// Bytes of a response that the library buffers for the connection.
-const SEND_BUFFER_BYTES: usize = 64 << 10;
 /// Max streams that were reset before they were accepted. The library keeps each of them until then.
 const RESETS_PENDING_MAX: usize = 20;
 /// Max invalid frames of one connection.
@@ -50,13 +48,14 @@ where
 {
     let head_timeout = door.state().config.head_timeout;
     let (stream, flood) = FrameMeter::new(stream);
-    let mut connection = match tokio::time::timeout(head_timeout, builder().handshake::<_, Bytes>(stream)).await {
+    let mut connection = match tokio::time::timeout(head_timeout, builder().handshake::<_, QueuedBytes>(stream)).await {
         Ok(Ok(connection)) => connection,
         Ok(Err(e)) => return tracing::debug!(error = %e, "no preface of HTTP/2"),
         Err(_) => return tracing::debug!("no preface of HTTP/2 in time"),
     };
     let mut alive = Alive::new(connection.ping_pong());
     let mut streams: JoinSet<ExchangeEnd> = JoinSet::new();
+    let queue = SendQueue::new();
     let (mut answered, mut cancelled) = (0u64, 0u64);
     let (mut closing, mut flooded) = (false, false);
     // When the connection has been idle long enough, it is asked to close; if it does not, it is dropped.
@@ -66,7 +65,7 @@ where
             // This also reads and writes all frames of the connection.
             accepted = connection.accept() => match accepted {
                 Some(Ok((request, respond))) => {
-                    streams.spawn(exchange::run(door.clone(), from, request, respond));
+                    streams.spawn(exchange::run(door.clone(), from, request, respond, queue.clone()));
                 }
                 Some(Err(e)) => return tracing::debug!(error = %e, "connection ended early"),
                 None => return,
@@ -112,7 +111,7 @@ fn builder() -> Builder {
         .max_header_list_size(HEAD_BYTES_MAX as u32)
         .initial_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
-        .max_send_buffer_size(SEND_BUFFER_BYTES)
+        .max_send_buffer_size(QUEUE_BYTES)
         .max_pending_accept_reset_streams(RESETS_PENDING_MAX)
         .max_local_error_reset_streams(Some(ERRORS_MAX));
     builder

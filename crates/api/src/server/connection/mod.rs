@@ -11,6 +11,7 @@ mod head_timeout;
 mod http1;
 mod http2;
 mod plain;
+mod send_queue;
 mod stall;
 mod tls;
 mod wire;
