@@ -155,6 +155,14 @@ impl EventStreams {
         }
     }
 
+    /// Lets the streams of collections of this name check whether theirs is still there: it was removed, renamed or made
+    /// again.
+    pub fn check(&self, collection: &str) {
+        if let Some(notifier) = self.notifiers.lock().get(collection) {
+            notifier.send_replace(());
+        }
+    }
+
     /// Returns the queue of a tenant, in which `turns` streams have their turn at once.
     pub fn line(&self, tenant: &Arc<str>, turns: usize) -> ReadQueue {
         let mut lines = self.lines.lock();
@@ -194,8 +202,6 @@ impl Subscriber for EventStreams {
     fn notify(&self, written: WrittenBatch) {
         // A `watch` channel holds one value, so a burst of writes causes one wakeup and no queue can overflow, however
         // slow a stream is.
-        if let Some(notifier) = self.notifiers.lock().get(&written.collection) {
-            notifier.send_replace(());
-        }
+        self.check(&written.collection);
     }
 }

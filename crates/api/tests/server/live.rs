@@ -327,6 +327,29 @@ fn a_stream_of_a_collection_that_another_has_replaced_says_so() {
 }
 
 #[test]
+fn a_stream_of_a_collection_that_is_gone_says_so_without_a_write() {
+    let server = Server::start();
+    for name in ["removed", "renamed"] {
+        server.create_of(name, SPEC, 1);
+    }
+    let mut follows = ["removed", "renamed"].map(|name| {
+        let mut follow = Follow::open(&server, &format!("/collections/{name}/stream"), None);
+        // Its position: the stream is open.
+        follow.message().unwrap();
+        follow
+    });
+    assert_eq!(server.ask("DELETE", "/collections/removed", &[], b"").status, 204);
+    let renamed =
+        server.ask("PATCH", "/collections/renamed", &[("content-type", "application/json")], br#"{"id":"other"}"#);
+    // A bucket gives no other names.
+    let gone = if renamed.status == 501 { &mut follows[..1] } else { &mut follows[..] };
+    for follow in gone {
+        let end = follow.next().unwrap();
+        assert_eq!((end.kind.as_str(), &end.data.unwrap()["reason"]), ("end", &json!("gone")));
+    }
+}
+
+#[test]
 fn after_a_crash_a_stream_goes_on_where_its_client_was() {
     let disk = MemoryDisk::new();
     let over = |disk: &MemoryDisk| {
