@@ -199,9 +199,19 @@ impl<T: Renew> Certificates<T> {
     }
 }
 
+/// Reads a file that is read again and again. A pipe gives its content once, and then holds up its reader for good.
+fn read_file(path: &Path) -> std::io::Result<Vec<u8>> {
+    let kind = std::fs::metadata(path)?.file_type();
+    if !kind.is_file() {
+        let text = "expected a file that can be read again, and not a pipe, a folder or a device";
+        return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, text));
+    }
+    std::fs::read(path)
+}
+
 impl Files {
     fn read(&self) -> Result<Content, String> {
-        let content = |file: &Path| std::fs::read(file).map_err(|e| format!("{}: cannot be read: {e}", file.display()));
+        let content = |file: &Path| read_file(file).map_err(|e| format!("{}: cannot be read: {e}", file.display()));
         Ok(Content {
             certificate: content(&self.certificate)?,
             key: content(&self.key)?,

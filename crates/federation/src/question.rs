@@ -371,7 +371,7 @@ mod tests {
             (json!({"keywords": "a", "timeout": 1e9}), Some("timeout"), "120000"),
             (json!({"keywords": "a", "keep": "x"}), Some("keep"), "expected an object"),
             (json!({"keywords": "a", "keep": {"hours": 1}}), Some("keep"), "name of a collection"),
-            (json!({"keywords": "a", "keep": {"collection": "../x"}}), Some("keep"), "is not a name"),
+            (json!({"keywords": "a", "keep": {"collection": "../x"}}), Some("keep"), "is not a valid name"),
             (json!({"keywords": "a", "keep": {"collection": "x", "hours": 0}}), Some("keep"), "from 1 to 8784"),
             (json!({"keywords": "a", "keep": {"collection": "x", "days": 1}}), Some("keep"), "no member \"days\""),
         ] {

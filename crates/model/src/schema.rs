@@ -356,7 +356,7 @@ pub fn validate_name(what: &str, name: &str) -> Result<(), Invalid> {
         Err(Invalid::field(
             what,
             format_args!(
-                "{name:?} is not a name for a {what}: expected 1 to {NAME_BYTES_MAX} letters, digits, '-', '_' or '.', beginning with a letter or digit"
+                "{name:?} is not a valid name: expected 1 to {NAME_BYTES_MAX} letters, digits, '-', '_' or '.', beginning with a letter or digit"
             ),
         ))
     }

@@ -62,7 +62,7 @@ fn a_collection_of_something_else_is_left_alone() {
     server.create("ships", "name:String,dtg:Date,*geom:Point:srid=4326");
     for (keep, part) in [
         (json!({"collection": "ships"}), "\"ships\" is not one of kept results"),
-        (json!({"collection": "a b"}), "is not a name"),
+        (json!({"collection": "a b"}), "is not a valid name"),
     ] {
         let question = json!({"keywords": "flood", "keep": keep}).to_string();
         let problem = server.post("/searches", "application/json", question).problem(400);

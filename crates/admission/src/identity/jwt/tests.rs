@@ -143,6 +143,11 @@ fn a_token_that_is_not_what_it_claims_stands_for_nobody() {
         ("no audience", "malformed", claim(&|claims| claims["aud"] = json!(null))),
         ("no subject", "malformed", claim(&|claims| claims["sub"] = json!(null))),
         ("a subject with a line", "short text", claim(&|claims| claims["sub"] = json!("mary\nroot"))),
+        (
+            "a subject that turns a line around",
+            "short text",
+            claim(&|claims| claims["sub"] = json!("mary\u{202e}toor")),
+        ),
         ("long subject", "short text", claim(&|claims| claims["sub"] = json!("m".repeat(256)))),
         ("no end", "malformed", claim(&|claims| claims["exp"] = json!(null))),
         ("an end in words", "malformed", claim(&|claims| claims["exp"] = json!("never"))),
