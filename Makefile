@@ -66,14 +66,14 @@ chaos: ## The owner's protocol explored; simulated crashes, faults and damage fo
 	cargo test -p meridian-model --test owner larger -- --ignored --nocapture
 	MERIDIAN_SIM_SECONDS=$$(($(FOR) * 3 / 8)) cargo test -p meridian-store --test store -- sim::seeds --nocapture
 	MERIDIAN_DAMAGE_SECONDS=$$(($(FOR) / 8)) cargo test -p meridian-store --test store -- harm --nocapture
-	MERIDIAN_CHAOS_SECONDS=$$(($(FOR) / 2)) cargo test -p meridian-cli --test crash -- --nocapture
-	MERIDIAN_CHAOS_SECONDS=$(FOR) cargo test -p meridian-cli --test chaos -- --nocapture
+	MERIDIAN_CHAOS_SECONDS=$$(($(FOR) / 2)) cargo test -p meridian-cli --test program crash:: -- --nocapture
+	MERIDIAN_CHAOS_SECONDS=$(FOR) cargo test -p meridian-cli --test program chaos:: -- --nocapture
 
 differential: ## A real server against an oracle of plain lists, from new seeds, for FOR seconds
 	scripts/differential_test.sh --seconds $(FOR)
 
 soak: ## Write, delete, page and count at once, with little memory, for FOR seconds
-	MERIDIAN_SOAK_SECONDS=$(FOR) cargo test -p meridian-cli --test soak -- --nocapture
+	MERIDIAN_SOAK_SECONDS=$(FOR) cargo test -p meridian-cli --test program soak:: -- --nocapture
 
 fuzz: ## libFuzzer on every parser of outside bytes for FOR seconds each; ARGS="geojson csv" takes some
 	SECONDS_MAX=$(FOR) scripts/fuzz.sh $(ARGS)

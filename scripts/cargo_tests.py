@@ -3,7 +3,8 @@
 The server's tests run in three forms: embedded, over a gateway, and over a gateway to collections of four partitions.
 
 `cargo test` runs one program after the other. This builds them with it, runs them side by side, the ones that took longest last time first, and prints
-the output of each as a whole when it ends. Documentation tests come last, through Cargo.
+the output of each as a whole when it ends. Documentation tests come last, through Cargo. The modules of the program's tests run as programs of their
+own: they are linked once, and one that waits holds up no other.
 
 A failed test runs again, alone, when all others are done: on a busy machine a process may miss a deadline. One that passes then is named as unsteady,
 with the output of its failure, and the last lines of `make test` name it too. One that fails again fails the run.
@@ -13,6 +14,7 @@ with the output of its failure, and the last lines of `make test` name it too. O
 
 import argparse
 import concurrent.futures
+import itertools
 import json
 import os
 import pathlib
@@ -44,6 +46,8 @@ FORMS = {
         ("over a gateway to four partitions", GATEWAY | {"MERIDIAN_TEST_PARTITIONS": "4"}, [word for test in OF_ONE_PARTITION for word in ("--skip", test)]),
     ],
 }
+# Programs whose modules run as programs.
+BY_MODULE = ["crates/cli program"]
 # More failed tests of one program than this are no accident.
 AGAIN_MAX = 3
 # A program that takes longer hangs.
@@ -61,9 +65,19 @@ def built():
         if one["reason"] == "compiler-artifact" and one["profile"]["test"] and one["executable"]:
             folder = pathlib.Path(one["manifest_path"]).parent
             name = f"{folder.relative_to(ROOT)} {one['target']['name']}"
+            if name in BY_MODULE:
+                found += [(f"{name} {module}", [one["executable"], "--exact", *tests], folder, {}) for module, tests in modules(one["executable"])]
+                continue
             found.append((name, [one["executable"]], folder, {}))
             found += [(f"{name}, {form}", [one["executable"], *arguments], folder, more) for form, more, arguments in FORMS.get(name, [])]
     return found
+
+
+def modules(executable):
+    """The modules of a test program that hold tests, each with the names of those."""
+    listed = subprocess.run([executable, "--list", "--format", "terse"], stdout=subprocess.PIPE, text=True, check=True).stdout
+    names = [line.removesuffix(": test") for line in listed.splitlines() if line.endswith(": test")]
+    return [(module, list(tests)) for module, tests in itertools.groupby(sorted(names), key=lambda name: name.partition("::")[0])]
 
 
 def run(program):

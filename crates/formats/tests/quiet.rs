@@ -3,6 +3,7 @@
 //! A separate test binary, as it checks the hook of the process.
 #![allow(clippy::unwrap_used)]
 
+#[path = "formats/common/mod.rs"]
 mod common;
 
 use meridian_formats::{BatchLimits, Format, ReadError, ReadOptions, decoder_panics, reader};

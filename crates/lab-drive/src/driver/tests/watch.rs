@@ -1,5 +1,5 @@
 //! The lab as its own limit: interference with its thread is detected, and makes the run void. Tests of descriptors
-//! are in `crates/cli/tests/lab.rs`, because their limit applies to the whole process.
+//! are in `crates/cli/tests/program/lab.rs`, because their limit applies to the whole process.
 
 use super::*;
 use meridian_lab_results::folder::RunMetrics;

@@ -1,0 +1,129 @@
+//! GDAL's own client of OGC API – Features copies a collection, page by page.
+
+use crate::common::{Server, meridian_with_input, need};
+use std::collections::HashSet;
+use std::fmt::Write as _;
+use std::process::Command;
+
+const EVENTS: usize = 12_345;
+
+#[test]
+fn ogr2ogr_finds_every_feature_once() {
+    need("ogr2ogr", "gdal-bin");
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&folder.path().join("data"));
+    let mut csv = "id,lon,lat,time,name,size\n".to_owned();
+    for n in 0..EVENTS {
+        let (lon, lat) = ((n * 7919 % 360_000) as f64 / 1000.0 - 180.0, (n * 104_729 % 180_000) as f64 / 1000.0 - 90.0);
+        writeln!(csv, "e{n},{lon},{lat},2026-01-{:02}T{:02}:00:00Z,\"name, {n}\",{}.5", n % 28 + 1, n % 24, n % 100)
+            .unwrap();
+    }
+    meridian_with_input(&["load", "spots", "-", "--format", "csv", "--url", &server.url], csv.as_bytes()).ended(0);
+
+    let out = folder.path().join("copy.csv");
+    let run = Command::new("ogr2ogr")
+        .args(["-f", "CSV", out.to_str().unwrap(), &format!("OAPIF:{}", server.url), "spots"])
+        .args(["-oo", "PAGE_SIZE=1000", "-lco", "GEOMETRY=AS_XY"])
+        .output()
+        .unwrap();
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+
+    let mut reader = csv::Reader::from_path(&out).unwrap();
+    let head = reader.headers().unwrap().clone();
+    let column = |name: &str| head.iter().position(|h| h == name).unwrap_or_else(|| panic!("no {name} in {head:?}"));
+    let (id, x, name) = (column("id"), column("X"), column("name"));
+    let mut seen = HashSet::new();
+    for record in reader.records() {
+        let record = record.unwrap();
+        let n: usize = record[id].strip_prefix('e').unwrap().parse().unwrap();
+        assert!(seen.insert(n), "e{n} came twice");
+        assert_eq!(&record[name], format!("name, {n}"));
+        let lon = (n * 7919 % 360_000) as f64 / 1000.0 - 180.0;
+        assert!((record[x].parse::<f64>().unwrap() - lon).abs() < 1e-9, "e{n}: {} is not {lon}", &record[x]);
+    }
+    assert_eq!(seen.len(), EVENTS);
+
+    // With a filter that the client passes to the server.
+    let out = folder.path().join("few.csv");
+    let run = Command::new("ogr2ogr")
+        .args(["-f", "CSV", out.to_str().unwrap(), &format!("OAPIF:{}", server.url), "spots"])
+        .args(["-spat", "0", "0", "10", "10", "-oo", "PAGE_SIZE=50"])
+        .output()
+        .unwrap();
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    let expected = (0..EVENTS)
+        .filter(|n| {
+            let (lon, lat) =
+                ((n * 7919 % 360_000) as f64 / 1000.0 - 180.0, (n * 104_729 % 180_000) as f64 / 1000.0 - 90.0);
+            (0.0..=10.0).contains(&lon) && (0.0..=10.0).contains(&lat)
+        })
+        .count();
+    assert!(expected > 0);
+    assert_eq!(csv::Reader::from_path(&out).unwrap().records().count(), expected);
+}
+
+/// Returns the number of requests for events that the server has answered.
+fn pages(server: &Server) -> u64 {
+    let (_, text) = server.get("/metrics");
+    let count = |line: &str| {
+        let rest = line.strip_prefix("http_server_request_duration_seconds_count")?;
+        rest.contains("http_route=\"/collections/{c}/items\"").then(|| rest.rsplit(' ').next()?.parse::<u64>().ok())?
+    };
+    text.lines().filter_map(count).sum()
+}
+
+#[test]
+fn ogr2ogr_hands_its_filters_to_the_server() {
+    need("ogr2ogr", "gdal-bin");
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&folder.path().join("data"));
+    let mut csv = "id,lon,lat,time,name,size,loud\n".to_owned();
+    for n in 0..EVENTS {
+        let (day, hour) = (n % 28 + 1, n % 24);
+        writeln!(
+            csv,
+            "e{n},{},{},2026-01-{day:02}T{hour:02}:00:00Z,name {n},{}.5,{}",
+            n % 90,
+            n % 45,
+            n % 100,
+            n % 2 == 0
+        )
+        .unwrap();
+    }
+    meridian_with_input(&["load", "spots", "-", "--format", "csv", "--url", &server.url], csv.as_bytes()).ended(0);
+    let ask = |filter: &str| {
+        let out = folder.path().join("asked.csv");
+        let _ = std::fs::remove_file(&out);
+        let before = pages(&server);
+        let run = Command::new("ogr2ogr")
+            .args(["-f", "CSV", out.to_str().unwrap(), &format!("OAPIF:{}", server.url), "spots"])
+            .args(["-where", filter, "-oo", "PAGE_SIZE=100"])
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&run.stderr).into_owned();
+        let rows = csv::Reader::from_path(&out).map_or(0, |mut r| r.records().count());
+        (rows, pages(&server) - before, said)
+    };
+    let count = |keep: &dyn Fn(usize) -> bool| (0..EVENTS).filter(|n| keep(*n)).count();
+    // The whole collection has 124 pages.
+    for (filter, expected) in [
+        ("size > 98 AND name ILIKE 'NAME%7'", count(&|n| n % 100 >= 98 && n % 10 == 7)),
+        ("size > 98 AND name ILIKE 'NAME%9'", count(&|n| n % 100 >= 98 && n % 10 == 9)),
+        ("size = 3.5 AND loud = 0", count(&|n| n % 100 == 3)),
+        ("name = 'name 77' OR name = 'name 12345'", 1),
+        ("time >= '2026/01/28 23:00:00'", count(&|n| n % 28 == 27 && n % 24 == 23)),
+        ("NOT (time < '2026-01-28T23:00:00Z')", count(&|n| n % 28 == 27 && n % 24 == 23)),
+        ("size BETWEEN 10 AND 11", count(&|n| n % 100 == 10)),
+        ("id = 'e77'", 1),
+    ] {
+        let (rows, asked, said) = ask(filter);
+        assert_eq!(rows, expected, "{filter}: {said}");
+        // One page to learn the properties, those of the result, and one more if the last is full.
+        let most = 3 + expected as u64 / 100;
+        assert!(asked <= most, "{filter}: {asked} requests for {rows} rows, expected {most}");
+    }
+    // The client sends the same for an hour as for a day. It is refused, and the user learns what to write.
+    let (rows, _, said) = ask("time >= '2026-01-28 23:00:00'");
+    assert_eq!(rows, 0, "{said}");
+    assert!(said.contains("2026/01/28 00:00:00"), "{said}");
+}

@@ -1,0 +1,159 @@
+//! Files of other programs, in and out, and tables with regional formats.
+
+use crate::common::{self, Server, agent, data, meridian, meridian_with_input};
+use meridian_formats::decompress;
+use serde_json::Value;
+use std::io::{Cursor, Read};
+use std::path::Path;
+
+const SPOTS: &str = "id,lon,lat,time,name,size,open\n\
+    a,2.35,48.86,2026-01-01T00:00:00Z,Paris,2.5,true\n\
+    b,13.4,52.52,2026-01-02T00:00:00Z,\"Berlin, Mitte\",3.5,false\n\
+    c,-80.2,25.77,2026-01-03T00:00:00.25Z,Miami,,\n";
+
+/// A table as written by spreadsheets in half of Europe.
+const LOCAL: &str = "when;lon;lat;depth\n31.01.2026 12:05;13,4;52,5;3,5\n01.02.2026 00:00;13,5;52,25;4\n";
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+fn spots(folder: &Path) {
+    let args = ["load", "spots", "-", "--format", "csv", "--data", text(folder)];
+    meridian_with_input(&args, SPOTS.as_bytes()).ended(0);
+}
+
+/// Returns the events of a collection, ordered by id.
+fn rows(collection: &str, folder: &Path) -> Vec<Value> {
+    let run = meridian(&["query", collection, "--format", "ndjson", "--data", text(folder)]).ended(0);
+    let mut rows: Vec<Value> = run.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    rows.sort_by_key(|row| row["id"].to_string());
+    rows
+}
+
+#[test]
+fn an_exported_layer_is_loaded_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let (from, to) = (folder.path().join("from"), folder.path().join("to"));
+    spots(&from);
+    for (ending, built) in [("fgb", cfg!(feature = "flatgeobuf")), ("gpkg", cfg!(feature = "geopackage"))] {
+        let file = folder.path().join(format!("spots.{ending}"));
+        let export = meridian(&["export", "spots", text(&file), "--data", text(&from)]);
+        if !built {
+            export.ended(2).says(&["feature"]);
+            continue;
+        }
+        export.ended(0);
+        // An existing file is replaced.
+        meridian(&["export", "spots", text(&file), "--data", text(&from)]).ended(0);
+        meridian(&["load", ending, text(&file), "--data", text(&to)]).ended(0);
+        assert_eq!(rows(ending, &to), rows("spots", &from), "{ending}");
+    }
+    let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert!(left.iter().all(|name| !name.to_string_lossy().contains("partial")), "{left:?}");
+}
+
+#[test]
+fn a_file_that_other_programs_packed_is_read_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = text(folder.path());
+    let corpus = common::root().join("fuzz/corpus");
+    for (name, kind, events) in [("kml/kmz", "kml", 4), ("gpx/track", "gpx", 4), ("nmea/ships", "nmea", 41)] {
+        let run = meridian(&["load", kind, text(&corpus.join(name)), "--data", at]).ended(0);
+        assert!(run.out.contains(&format!("{kind}: {events} events in")), "{name}: {}", run.out);
+    }
+}
+
+#[test]
+fn an_archive_of_tiles_holds_the_tiles_of_the_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&folder.path().join("data"));
+    meridian_with_input(&["load", "spots", "-", "--format", "csv", "--url", &server.url], SPOTS.as_bytes()).ended(0);
+    let file = folder.path().join("spots.pmtiles");
+    meridian(&["export", "spots", text(&file), "--max-zoom", "3", "--url", &server.url]).ended(0);
+    let archive = std::fs::read(&file).unwrap();
+    let number = |at: usize| u64::from_le_bytes(archive[at..at + 8].try_into().unwrap()) as usize;
+    assert!(archive.starts_with(b"PMTiles\x03"));
+    assert_eq!(archive[100..102], [0, 3], "the first and the last zoom level");
+    // One tile at zoom 0, and two at 1, 2 and 3 each: the two European cities share theirs.
+    assert_eq!(number(72), 7, "tiles");
+    let unpacked = |at: usize, bytes: usize| {
+        let mut out = Vec::new();
+        decompress(Box::new(Cursor::new(archive[at..at + bytes].to_vec()))).unwrap().read_to_end(&mut out).unwrap();
+        out
+    };
+    // Columns of the root directory: tile numbers as differences, runs, lengths, and offsets plus one.
+    let root = varints(&unpacked(number(8), number(16)));
+    let (length, offset) = (root[1 + 2 * 7], root[1 + 3 * 7] - 1);
+    assert_eq!((root[0], root[1]), (7, 0), "the first of seven tiles is that of the world");
+    let metadata: Value = serde_json::from_slice(&unpacked(number(24), number(32))).unwrap();
+    assert_eq!(metadata["vector_layers"][0]["id"], "spots");
+    assert_eq!(metadata["vector_layers"][0]["fields"]["size"], "Number");
+    let address = format!("{}/collections/spots/tiles/WebMercatorQuad/0/0/0", server.url);
+    let mut tile = Vec::new();
+    agent().get(&address).call().unwrap().into_body().into_reader().read_to_end(&mut tile).unwrap();
+    assert_eq!(unpacked(number(56) + offset, length), tile, "the tile of the world");
+}
+
+/// Decodes numbers of seven bits per byte; the last byte of each is below 128.
+fn varints(bytes: &[u8]) -> Vec<usize> {
+    let (mut numbers, mut number, mut shift) = (Vec::new(), 0, 0);
+    for byte in bytes {
+        number |= usize::from(byte & 0x7f) << shift;
+        shift += 7;
+        if byte & 0x80 == 0 {
+            numbers.push(number);
+            (number, shift) = (0, 0);
+        }
+    }
+    numbers
+}
+
+#[test]
+fn a_preview_shows_the_events_and_writes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let missing = folder.path().join("missing");
+    let args = ["load", "spots", "-", "--format", "csv", "--preview", "--data", text(&missing)];
+    let run = meridian_with_input(&args, SPOTS.as_bytes()).ended(0);
+    for words in ["would make the collection spots", "date-time", "Berlin, Mitte", "2026-01-03T00:00:00.25Z"] {
+        assert!(run.out.contains(words), "{words}: {}", run.out);
+    }
+    assert!(!missing.exists());
+    // An event that a load would refuse is refused here.
+    let wrong = SPOTS.replace("48.86", "148.86");
+    meridian_with_input(&args, wrong.as_bytes()).ended(1).says(&["line 2"]);
+}
+
+#[test]
+fn values_that_were_not_taken_are_named_with_the_option_that_takes_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let load = |more: &[&str]| {
+        let args = [&["load", "spots", "-", "--format", "csv", "--data", text(folder.path())], more].concat();
+        meridian_with_input(&args, LOCAL.as_bytes())
+    };
+    load(&["--preview"]).ended(0).says(&["--date-format '%d.%m.%Y %H:%M'", "--decimal-comma"]);
+    load(&["--date-format", "%d.%m.%Y %H:%M", "--decimal-comma", "--zone", "Europe/Berlin"]).ended(0);
+    let rows = rows("spots", folder.path());
+    let mut seen: Vec<_> = rows.iter().map(|row| (&row["properties"], &row["geometry"]["coordinates"])).collect();
+    seen.sort_by_key(|(properties, _)| properties["when"].to_string());
+    assert_eq!(seen[0].0["when"], "2026-01-31T11:05:00Z");
+    assert_eq!(seen[0].0["depth"], 3.5);
+    assert_eq!(*seen[0].1, serde_json::json!([13.4, 52.5]));
+    assert_eq!(seen[1].0["when"], "2026-01-31T23:00:00Z");
+}
+
+#[test]
+fn a_file_of_another_kind_is_refused_with_the_command_that_converts_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("old roads.gml");
+    std::fs::write(&file, "<?xml version=\"1.0\"?>\n<gml:FeatureCollection xmlns:gml=\"http://www.opengis.net/gml\"/>")
+        .unwrap();
+    let kept = folder.path().join("kept");
+    let run = meridian(&["load", "roads", text(&file), "--data", text(&kept)]).ended(2);
+    run.says(&["GML", "ogr2ogr -t_srs EPSG:4326 converted.", &format!("'{}'", text(&file))]);
+    let gml = std::fs::read(&file).unwrap();
+    meridian_with_input(&["load", "roads", "-", "--data", text(&kept)], &gml).ended(2).says(&["/vsistdin/"]);
+    // The project's own page is not in any format of events.
+    let page = data("README.md");
+    meridian(&["load", "page", text(&page), "--format", "flatgeobuf", "--data", text(&kept)]).ended(1);
+}

@@ -1,0 +1,50 @@
+//! GPX, element by element.
+
+use crate::common::read_all;
+use meridian_formats::{BatchLimits, Format, ReadOptions, infer};
+use meridian_model::FieldColumn;
+use std::io::Cursor;
+use std::sync::Arc;
+
+const POINT: &str = r#"<gpx version="1.1"><metadata><desc>of the file</desc></metadata>
+<wpt lat="1" lon="2"><ele>3</ele><magvar>4.5</magvar><geoidheight>-6.5</geoidheight><cmt>a comment</cmt><src>a source</src>
+<link href="http://example.com"><text>a text</text><type>image/png</type></link>
+<fix>3d</fix><sat>7</sat><hdop>1.5</hdop><vdop>2.5</vdop><pdop>3.5</pdop><ageofdgpsdata>8.5</ageofdgpsdata><dgpsid>9</dgpsid>
+<extensions><a:Ext><a:atemp>21.5</a:atemp><a:hr>120</a:hr></a:Ext></extensions></wpt>
+<trk><name>t</name><desc>of the track</desc><extensions><c>red</c></extensions></trk></gpx>"#;
+
+#[test]
+fn elements_of_the_standard_are_columns_and_others_are_named() {
+    let bytes = POINT.as_bytes().to_vec();
+    let inferred = infer(Format::Gpx, Box::new(Cursor::new(bytes.clone())), &ReadOptions::default()).unwrap();
+    assert_eq!(
+        inferred.notes.iter().filter(|note| note.contains("not read")).collect::<Vec<_>>(),
+        ["elements that have no column and are not read: atemp, c of trk, desc of trk, link"]
+    );
+    let schema = Arc::new(inferred.schema);
+    let batch = read_all(Format::Gpx, bytes, &schema, &ReadOptions::default(), &BatchLimits::default()).unwrap();
+    let value = |name: &str| match batch.field(schema.field_index(name).unwrap()).unwrap() {
+        FieldColumn::Text(c) => c.iter().next().flatten().map(str::to_owned),
+        FieldColumn::Int(c) => c.iter().next().flatten().map(|n| n.to_string()),
+        FieldColumn::Float(c) => c.iter().next().flatten().map(|x| x.to_string()),
+        _ => None,
+    };
+    for (name, expected) in [
+        ("ele", "3"),
+        ("magvar", "4.5"),
+        ("geoidheight", "-6.5"),
+        ("cmt", "a comment"),
+        ("src", "a source"),
+        ("fix", "3d"),
+        ("sat", "7"),
+        ("hdop", "1.5"),
+        ("vdop", "2.5"),
+        ("pdop", "3.5"),
+        ("ageofdgpsdata", "8.5"),
+        ("dgpsid", "9"),
+        ("hr", "120"),
+    ] {
+        assert_eq!(value(name).as_deref(), Some(expected), "{name}");
+    }
+    assert_eq!(value("type"), None, "the type of a link is not the point's");
+}

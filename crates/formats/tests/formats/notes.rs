@@ -1,0 +1,160 @@
+//! Unused interpretations of a sample are reported with the option that enables them; and the option does enable them.
+
+use crate::common::read_all;
+use meridian_formats::{BatchLimits, DateFormat, Epoch, Format, Inferred, OnError, ReadOptions, infer};
+use meridian_model::{FieldType, GeometryType, TimeRole};
+use std::io::Cursor;
+use std::sync::Arc;
+
+fn guess(format: Format, text: &str, options: &ReadOptions) -> Inferred {
+    infer(format, Box::new(Cursor::new(text.as_bytes().to_vec())), options).unwrap()
+}
+
+/// Builds a table of this many rows, whose values `row` returns.
+fn table(header: &str, rows: usize, row: impl Fn(usize) -> String) -> String {
+    let rows: Vec<String> = (0..rows).map(row).collect();
+    format!("{header}\n{}\n", rows.join("\n"))
+}
+
+/// Asserts that a table has a single note, which contains each of these parts.
+fn noted(text: &str, options: &ReadOptions, words: &[&str]) {
+    let notes = guess(Format::Csv, text, options).notes;
+    assert_eq!(notes.len(), 1, "{notes:?}");
+    for word in words {
+        assert!(notes[0].contains(word), "{word}: {}", notes[0]);
+    }
+}
+
+fn skip() -> ReadOptions {
+    ReadOptions { on_error: OnError::Skip, ..ReadOptions::default() }
+}
+
+fn kind(guess: &Inferred, name: &str) -> FieldType {
+    guess.schema.fields[guess.schema.field_index(name).unwrap()].kind
+}
+
+#[test]
+fn a_bad_cell_does_not_take_the_place_away_in_silence() {
+    for at in [0, 1500] {
+        let lon = |i: usize| if i == at { "n/a".to_owned() } else { format!("13.{i}") };
+        let text = table("name,lon,lat", 2000, |i| format!("a{i},{},52.5", lon(i)));
+        let words = ["lon: 1 of 2000 values is no number", "\"n/a\"", "--lon lon --lat lat --invalid skip"];
+        noted(&text, &ReadOptions::default(), &words);
+        // Both the named option and leaving invalid events out enable them.
+        let named = ReadOptions { lon: Some("lon".into()), lat: Some("lat".into()), ..skip() };
+        for options in [named, skip()] {
+            let guess = guess(Format::Csv, &text, &options);
+            assert_eq!((guess.schema.geometry, guess.notes), (Some(GeometryType::Point), Vec::new()));
+            let schema = Arc::new(guess.schema);
+            let read = read_all(Format::Csv, text.clone().into_bytes(), &schema, &options, &BatchLimits::default());
+            assert_eq!(read.unwrap().rows(), 1999);
+        }
+    }
+    // A column with many texts is not a coordinate.
+    let text = table("lon,lat", 20, |i| if i < 3 { "n/a,1.5".to_owned() } else { "2.5,1.5".to_owned() });
+    assert_eq!(guess(Format::Csv, &text, &skip()).schema.geometry, None);
+    assert_eq!(guess(Format::Csv, &text, &skip()).notes, Vec::<String>::new());
+    let text = table("geom", 20, |i| if i == 3 { "none".to_owned() } else { "\"POINT (1 2)\"".to_owned() });
+    noted(&text, &ReadOptions::default(), &["1 of 20 values is no geometry", "--geometry geom --invalid skip"]);
+    assert_eq!(guess(Format::Csv, &text, &skip()).schema.geometry, Some(GeometryType::Point));
+}
+
+#[test]
+fn a_bad_cell_does_not_take_the_time_away_in_silence() {
+    for at in [0, 1500] {
+        let time = |i: usize| if i == at { "unknown" } else { "2026-01-31T12:00:00Z" };
+        let text = table("n,time", 2000, |i| format!("{i},{}", time(i)));
+        let words = ["1 of 2000 events has no time in it, such as \"unknown\"", "--time time --invalid skip"];
+        noted(&text, &ReadOptions::default(), &words);
+        for options in [ReadOptions { time: Some("time".into()), ..skip() }, skip()] {
+            let guess = guess(Format::Csv, &text, &options);
+            assert_eq!(guess.schema.time, TimeRole::Instant(1));
+            assert_eq!((kind(&guess, "time"), guess.notes), (FieldType::Time, Vec::new()));
+            let schema = Arc::new(guess.schema);
+            let read = read_all(Format::Csv, text.clone().into_bytes(), &schema, &options, &BatchLimits::default());
+            assert_eq!(read.unwrap().rows(), 1999);
+        }
+    }
+    // A column without a mistake takes precedence over one with a few.
+    let text = table("time,timestamp", 20, |i| {
+        format!("{},2026-01-31T12:00:00Z", if i == 3 { "unknown" } else { "2026-01-31T12:00:00Z" })
+    });
+    assert_eq!(guess(Format::Csv, &text, &skip()).schema.time, TimeRole::Instant(1));
+    let days = table("date", 20, |i| if i == 3 { "unknown".to_owned() } else { format!("2026-01-{}", i + 10) });
+    noted(&days, &ReadOptions::default(), &["--time date --invalid skip"]);
+    assert_eq!(kind(&guess(Format::Csv, &days, &skip()), "date"), FieldType::Date);
+}
+
+#[test]
+fn a_time_of_kml_or_json_that_is_none_is_said() {
+    let mark = |i: usize| {
+        let time = if i == 7 { "soon".to_owned() } else { format!("2026-01-{}T00:00:00Z", i + 10) };
+        format!(
+            "<Placemark><TimeStamp><when>{time}</when></TimeStamp><Point><coordinates>1,2</coordinates></Point></Placemark>"
+        )
+    };
+    let kml = format!("<kml><Document>{}</Document></kml>", (0..20).map(mark).collect::<String>());
+    let notes = guess(Format::Kml, &kml, &ReadOptions::default()).notes;
+    assert!(notes.len() == 1 && notes[0].contains("\"soon\"") && notes[0].contains("--time time"), "{notes:?}");
+    assert!(matches!(guess(Format::Kml, &kml, &skip()).schema.time, TimeRole::Instant(_)));
+    let row = |i: usize| format!("{{\"lon\":{},\"lat\":1.5}}\n", if i == 7 { "\"-\"" } else { "2.5" });
+    let json: String = (0..20).map(row).collect();
+    let notes = guess(Format::NdJson, &json, &ReadOptions::default()).notes;
+    assert!(notes.len() == 1 && notes[0].contains("--lon lon --lat lat --invalid skip"), "{notes:?}");
+    assert_eq!(guess(Format::NdJson, &json, &skip()).schema.geometry, Some(GeometryType::Point));
+}
+
+#[test]
+fn few_texts_among_numbers_and_times_are_counted_with_the_option_that_reads_the_others() {
+    let plain = ReadOptions::default();
+    let mag = table("name,mag", 20, |i| format!("a{i},{}", if i == 4 { "it's none" } else { "1.5" }));
+    noted(&mag, &plain, &["column mag: 1 of 20 values is no number", r"--null='it'\''s none'"]);
+    let nulls = ReadOptions { nulls: vec!["it's none".into()], ..ReadOptions::default() };
+    assert_eq!(kind(&guess(Format::Csv, &mag, &nulls), "mag"), FieldType::Float);
+    // Two words, and a word in quotes, cannot be handled by one option.
+    let words = ["none", "-"];
+    let mag = table("name,mag", 20, |i| format!("a{i},{}", words.get(i).unwrap_or(&"1.5")));
+    noted(&mag, &plain, &["2 of 20 values are no numbers", "--schema"]);
+    let mag = table("name,mag", 20, |i| format!("a{i},{}", if i == 4 { "\"none\"" } else { "1.5" }));
+    noted(&mag, &plain, &["--schema"]);
+    // Events are not left out for a field that is neither the place nor the time.
+    assert_eq!(kind(&guess(Format::Csv, &mag, &skip()), "mag"), FieldType::Text);
+    // Codes are not mistaken numbers.
+    let house = table("house", 20, |i| format!("{i}{}", if i == 4 { "a" } else { "" }));
+    assert_eq!(guess(Format::Csv, &house, &plain).notes, Vec::<String>::new());
+    let seen = table("time,seen", 20, |i| {
+        format!("2026-01-31T12:00:00Z,{}", if i == 4 { "never" } else { "2026-01-31T12:00:00Z" })
+    });
+    noted(&seen, &plain, &["column seen: 1 of 20 values is no time", "--null='never'"]);
+    let epoch = table("time", 20, |i| if i == 4 { "unknown".to_owned() } else { (1_767_225_600 + i).to_string() });
+    noted(&epoch, &plain, &["--epoch s --time time --invalid skip", "\"unknown\""]);
+    let options = ReadOptions { epoch: Some(Epoch::Seconds), time: Some("time".into()), ..skip() };
+    assert_eq!(kind(&guess(Format::Csv, &epoch, &options), "time"), FieldType::Time);
+}
+
+#[test]
+fn times_in_other_forms_are_known_beside_a_few_texts() {
+    let when =
+        table("when", 40, |i| if i == 4 { "unknown".to_owned() } else { format!("{}.01.2026 12:05", i % 20 + 10) });
+    let words = [
+        "but not 1 of 40 texts looked at: \"unknown\"",
+        "--date-format '%d.%m.%Y %H:%M' and --zone with --invalid skip",
+    ];
+    noted(&when, &ReadOptions::default(), &words);
+    let options = ReadOptions { date_format: Some(DateFormat::new("%d.%m.%Y %H:%M").unwrap()), ..skip() };
+    assert_eq!(guess(Format::Csv, &when, &options).schema.time, TimeRole::Instant(0));
+}
+
+#[test]
+fn numbers_with_separators_and_projected_positions_are_said() {
+    let plain = ReadOptions::default();
+    let comma = ReadOptions { decimal_comma: true, ..ReadOptions::default() };
+    let depth = "depth;n\n1.234,56;1\n12,5;2\n";
+    noted(depth, &comma, &["column depth", "separators of thousands such as 1.234,56"]);
+    noted(depth, &plain, &["separators of thousands such as 1.234,56"]);
+    // Integers among numbers with a comma.
+    noted("depth;n\n4;1\n12,5;2\n", &plain, &["--decimal-comma"]);
+    noted("depth;n\n12,5;2\n4;1\n", &plain, &["--decimal-comma"]);
+    let text = "easting,northing\n392000.5,5820000\n392001.5,5820001\n";
+    noted(text, &plain, &["projected", "X_POSSIBLE_NAMES=easting -oo Y_POSSIBLE_NAMES=northing"]);
+}
