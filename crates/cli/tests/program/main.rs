@@ -1,6 +1,6 @@
 //! The program's tests, as one test program: it is linked once. `scripts/cargo_tests.py` runs each module in a process of its own.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on ends")]
 
 mod common;
 

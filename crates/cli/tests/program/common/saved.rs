@@ -48,7 +48,8 @@ pub fn spread(servers: &[&Server]) {
 /// A cluster with two gateways, which divide the saved searches.
 pub struct Two {
     pub cluster: Cluster,
-    pub owner: Owner,
+    /// It ends when dropped.
+    _owner: Owner,
     pub holder: Server,
     pub other: Server,
 }
@@ -64,7 +65,7 @@ impl Two {
         holder.said(RUNS);
         let other = cluster.server("gateway");
         spread(&[&holder, &other]);
-        Two { cluster, owner, holder, other }
+        Two { cluster, _owner: owner, holder, other }
     }
 }
 
