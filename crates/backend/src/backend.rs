@@ -28,6 +28,14 @@ pub trait Backend: Operation + Flusher {
     /// once.
     fn why_damaged(&self, tenant: &str, name: &str) -> Result<Option<Damaged>, StoreError>;
 
+    /// Returns the collection with this name; `None` only if it does not exist. Returns at once.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] if it cannot be opened.
+    fn find(&self, tenant: &str, name: &str) -> Result<Option<Arc<dyn Collection>>, StoreError> {
+        found(|| self.collection(tenant, name), || self.why_damaged(tenant, name))
+    }
+
     /// Creates a collection.
     ///
     /// [`StoreError::Exists`], [`StoreError::Damaged`] if the name belongs to something that may hold events,
@@ -95,4 +103,37 @@ pub trait Backend: Operation + Flusher {
     /// A file that cannot be read completely, an error of the disk or of `out`, [`StoreError::Closed`] once
     /// `cancelled` returns true.
     fn backup(&self, what: &BackupOf<'_>, out: &mut dyn Write) -> Result<Backup, StoreError>;
+}
+
+/// Finds what is either open or damaged. A collection that can be opened again is listed as open before it is no longer
+/// listed as damaged. So one that neither lookup finds may have been opened between them, and is looked up once more.
+fn found<T>(
+    open: impl Fn() -> Result<Option<T>, StoreError>,
+    why_damaged: impl Fn() -> Result<Option<Damaged>, StoreError>,
+) -> Result<Option<T>, StoreError> {
+    if let Some(found) = open()? {
+        return Ok(Some(found));
+    }
+    match why_damaged()? {
+        Some(damaged) => Err(StoreError::Damaged(Box::new(damaged))),
+        None => open(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    #[test]
+    fn a_collection_that_opens_between_two_lookups_is_found() {
+        let is_open = Cell::new(false);
+        let look = || Ok(is_open.get().then_some("ships"));
+        assert!(matches!(found(look, || Ok(None)), Ok(None)));
+        let opens = || {
+            is_open.set(true);
+            Ok(None)
+        };
+        assert!(matches!(found(look, opens), Ok(Some("ships"))));
+    }
 }

@@ -45,6 +45,15 @@ impl View {
         View::find(&*self.backend, &self.caller, name)
     }
 
+    /// Returns the collection with this name; `None` if it does not exist or is not visible to the caller. Returns at
+    /// once.
+    ///
+    /// # Errors
+    /// As [`Backend::find`].
+    pub fn existing(&self, name: &str) -> Result<Option<Arc<dyn Collection>>, StoreError> {
+        if self.covers(name) { self.backend.find(self.tenant(), name) } else { Ok(None) }
+    }
+
     /// As [`View::collection`], without a view, for the one request where the shortcut is worth it.
     pub fn find(backend: &dyn Backend, caller: &Caller, name: &str) -> Result<Option<Arc<dyn Collection>>, StoreError> {
         if caller.grant.collections.covers(name) { backend.collection(&caller.tenant, name) } else { Ok(None) }
@@ -62,12 +71,6 @@ impl View {
         let mut damaged = self.backend.damaged(self.tenant())?;
         damaged.retain(|damaged| self.covers(&damaged.name));
         Ok(damaged)
-    }
-
-    /// Returns why the collection with this name cannot be opened; `None` if it can, or is not visible to the caller.
-    /// Returns at once.
-    pub fn why_damaged(&self, name: &str) -> Result<Option<Damaged>, StoreError> {
-        if self.covers(name) { self.backend.why_damaged(self.tenant(), name) } else { Ok(None) }
     }
 
     /// Creates a collection, which the caller must be allowed to manage: callers check that with [`View::may`].

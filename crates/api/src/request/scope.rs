@@ -100,13 +100,7 @@ impl Scope {
     /// # Errors
     /// 503 if it is damaged, 404 if the caller sees none.
     pub fn collection(&self, name: &str) -> Result<Arc<dyn Collection>> {
-        if let Some(collection) = self.view.collection(name).map_err(errors::store_problem)? {
-            return Ok(collection);
-        }
-        Err(match self.view.why_damaged(name).map_err(errors::store_problem)? {
-            Some(damaged) => errors::damaged_problem(&damaged),
-            None => no_collection(name),
-        })
+        self.view.existing(name).map_err(errors::store_problem)?.ok_or_else(|| no_collection(name))
     }
 }
 

@@ -17,10 +17,7 @@ impl Searches {
     pub async fn located(&self, mut question: Question, view: &View, arrived: Instant) -> Result<Question, Refusal> {
         let Some(Location::Address { name, radius_m }) = question.place.clone() else { return Ok(question) };
         let name_of = &self.settings.addresses;
-        let Some(collection) = view.collection(name_of)? else {
-            if let Some(damaged) = view.why_damaged(name_of)? {
-                return Err(Refusal::Failed(damaged.to_string()));
-            }
+        let Some(collection) = view.existing(name_of)? else {
             return Err(Refusal::Invalid(Invalid::field(
                 "address",
                 format!("there is no collection {name_of:?} to look it up in: load one, or give near and radius"),

@@ -193,13 +193,10 @@ impl Owner {
     }
 
     fn whole(&self, place: &CollectionRef) -> Result<Arc<dyn Collection>, Fault> {
-        let found = self.backend.collection(&place.tenant, &place.name)?;
+        let found = self.backend.find(&place.tenant, &place.name)?;
         match found.filter(|collection| collection.created() == place.made) {
             Some(collection) => Ok(collection),
-            None => match self.backend.why_damaged(&place.tenant, &place.name)? {
-                Some(damaged) => Err(Fault::Damaged(damaged.into())),
-                None => self.still().and(Err(Fault::Closed)),
-            },
+            None => self.still().and(Err(Fault::Closed)),
         }
     }
 

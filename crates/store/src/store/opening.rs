@@ -90,8 +90,9 @@ impl Inner {
                 Ok(())
             }
             Err(error) => {
-                self.collections.remove(tenant, name);
+                // Before its removal, so that at no time it is in neither map. A retry waits for the caller's lock.
                 self.set_apart(tenant, folder, &error);
+                self.collections.remove(tenant, name);
                 Err(error)
             }
         }

@@ -259,7 +259,7 @@ impl Follower {
     /// Checks that the collection is still the followed one.
     fn check_collection(&self) -> Update {
         let collection = self.reading.collection();
-        match self.state.view().collection(collection.name()) {
+        match self.state.view().existing(collection.name()) {
             // Compared by creation time, because a new collection may have the old name.
             Ok(Some(now)) if now.created() == collection.created() => Update::KeepAlive(self.at()),
             // Unknown at present; the position stays.
