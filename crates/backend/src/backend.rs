@@ -32,7 +32,7 @@ pub trait Backend: Operation + Flusher {
     ///
     /// # Errors
     /// [`StoreError::Damaged`] if it cannot be opened.
-    fn find(&self, tenant: &str, name: &str) -> Result<Option<Arc<dyn Collection>>, StoreError> {
+    fn existing(&self, tenant: &str, name: &str) -> Result<Option<Arc<dyn Collection>>, StoreError> {
         found(|| self.collection(tenant, name), || self.why_damaged(tenant, name))
     }
 

@@ -49,9 +49,9 @@ impl View {
     /// once.
     ///
     /// # Errors
-    /// As [`Backend::find`].
+    /// As [`Backend::existing`].
     pub fn existing(&self, name: &str) -> Result<Option<Arc<dyn Collection>>, StoreError> {
-        if self.covers(name) { self.backend.find(self.tenant(), name) } else { Ok(None) }
+        if self.covers(name) { self.backend.existing(self.tenant(), name) } else { Ok(None) }
     }
 
     /// As [`View::collection`], without a view, for the one request where the shortcut is worth it.

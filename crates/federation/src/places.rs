@@ -74,7 +74,7 @@ impl PlaceNames {
 
     /// Starts a reload if the collection has changed.
     fn look(self: &Arc<PlaceNames>, state: &mut State) {
-        let collection = match self.backend.find(&self.tenant, &self.collection) {
+        let collection = match self.backend.existing(&self.tenant, &self.collection) {
             Ok(Some(collection)) => collection,
             Ok(None) => {
                 (state.seq, state.names) = (None, None);

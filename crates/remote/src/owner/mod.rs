@@ -193,7 +193,7 @@ impl Owner {
     }
 
     fn whole(&self, place: &CollectionRef) -> Result<Arc<dyn Collection>, Fault> {
-        let found = self.backend.find(&place.tenant, &place.name)?;
+        let found = self.backend.existing(&place.tenant, &place.name)?;
         match found.filter(|collection| collection.created() == place.made) {
             Some(collection) => Ok(collection),
             None => self.still().and(Err(Fault::Closed)),
