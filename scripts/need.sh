@@ -24,6 +24,9 @@ if ! command -v apt-get > /dev/null; then
     echo "these packages are needed (by their Debian names): ${missing[*]}; there is no apt-get here to install them" >&2
     exit 1
 fi
+# Suites run side by side, and apt-get gives up where another one runs.
+exec 9< "$0"
+flock 9
 echo "installing ${missing[*]}"
 "${as_root[@]}" apt-get update -qq
 DEBIAN_FRONTEND=noninteractive "${as_root[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}" > /dev/null
