@@ -1,6 +1,6 @@
 //! The log of administrative acts that a server keeps beside its collections.
 
-use meridian_store::{Act, AuditPage, Audited, StoreError};
+use meridian_store::{Act, AuditPage, RecordedAct, StoreError};
 use std::fmt::Debug;
 
 /// Administrative acts, oldest first. A line holds the hash of the previous one.
@@ -16,7 +16,7 @@ pub trait AuditLog: Debug + Send + Sync {
     ///
     /// # Errors
     /// The disk's error.
-    fn page(&self, after: u64, limit: usize, wanted: &dyn Fn(&Audited) -> bool) -> Result<AuditPage, StoreError>;
+    fn page(&self, after: u64, limit: usize, wanted: &dyn Fn(&RecordedAct) -> bool) -> Result<AuditPage, StoreError>;
 }
 
 impl AuditLog for meridian_store::AuditLog {
@@ -24,7 +24,7 @@ impl AuditLog for meridian_store::AuditLog {
         self.append(acts)
     }
 
-    fn page(&self, after: u64, limit: usize, wanted: &dyn Fn(&Audited) -> bool) -> Result<AuditPage, StoreError> {
+    fn page(&self, after: u64, limit: usize, wanted: &dyn Fn(&RecordedAct) -> bool) -> Result<AuditPage, StoreError> {
         self.page(after, limit, wanted)
     }
 }
@@ -34,7 +34,7 @@ impl AuditLog for meridian_store::SharedAudit {
         self.append(acts)
     }
 
-    fn page(&self, after: u64, limit: usize, wanted: &dyn Fn(&Audited) -> bool) -> Result<AuditPage, StoreError> {
+    fn page(&self, after: u64, limit: usize, wanted: &dyn Fn(&RecordedAct) -> bool) -> Result<AuditPage, StoreError> {
         self.page(after, limit, wanted)
     }
 }

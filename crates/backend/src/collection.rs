@@ -9,7 +9,7 @@ use crate::written::Files;
 use meridian_model::{Field, Schema, Seq};
 use meridian_query::partial::RowStream;
 use meridian_query::{Control, Items, QueryError};
-use meridian_store::{CollectionStats, Imported, Settings, StoreError};
+use meridian_store::{CollectionStats, ImportOrigin, Settings, StoreError};
 use std::sync::Arc;
 use tokio::time::Instant;
 
@@ -65,7 +65,7 @@ pub trait Part: Collection {
     ) -> Result<(Head, Box<dyn RowStream + Send>), QueryError>;
 
     /// Returns which of its events a restore has divided among a different number of partitions, if any.
-    fn imported(&self) -> Option<Imported>;
+    fn imported(&self) -> Option<ImportOrigin>;
 
     /// Records that another process shows this snapshot now. It is kept for as long as a page token that names it,
     /// unless it is gone already.

@@ -53,7 +53,7 @@ pub use written::{Deleted, Files, Written};
 // The types used by this interface. They belong to the crates below; callers need nothing else from those.
 pub use meridian_store::seams::{Clock, Disk, OpenMode, Random, Seams};
 pub use meridian_store::{
-    Act, AuditPage, Audited, Backup, BackupKey, BackupScope, CollectionStats, Damaged, Durability, Flusher, Gone,
-    Imported, KEEPS_NAME, KEY_BYTES_MAX, OnConflict, PARTITIONS_MAX, Problem, Settings, SettingsChange, StoreError,
+    Act, AuditPage, Backup, BackupKey, BackupScope, CollectionStats, Damaged, Durability, Flusher, Gone, ImportOrigin,
+    KEEPS_NAME, KEY_BYTES_MAX, OnConflict, PARTITIONS_MAX, Problem, RecordedAct, Settings, SettingsChange, StoreError,
     Write, WriteError,
 };

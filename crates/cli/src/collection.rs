@@ -5,7 +5,7 @@ use crate::config::durability_name;
 use crate::failure::Failure;
 use crate::http::Server;
 use crate::units::{count_text, duration_iso};
-use crate::upload::{Stored, Upload};
+use crate::upload::{StoredCounts, Upload};
 use meridian_backend::{Backend, Collection, Embedded};
 use meridian_model::{Batch, Schema, schema_json};
 use meridian_store::seams::Seams;
@@ -149,11 +149,11 @@ impl CollectionTarget {
     }
 
     /// Writes a batch; a repetition under the same key changes nothing.
-    pub fn write(&self, batch: Batch, key: String) -> Result<Stored, Failure> {
+    pub fn write(&self, batch: Batch, key: String) -> Result<StoredCounts, Failure> {
         match &self.inner {
             Inner::Folder { collection: Some(collection), .. } => {
                 let written = collection.write(Write::new(batch).with_key(key))?;
-                Ok(Stored { written: written.written, before: written.duplicates })
+                Ok(StoredCounts { written: written.written, before: written.duplicates })
             }
             Inner::Folder { collection: None, .. } => Err(self.missing()),
             Inner::Server(server, limit) => Upload::new(server, &self.name, limit).send(&batch, &key),

@@ -282,7 +282,7 @@ impl Server {
     }
 
     /// Posts a batch under a key, and retries while the server is too busy.
-    pub fn post(&self, path: &[&str], kind: &str, key: &str, body: &[u8]) -> Result<Posted, Failure> {
+    pub fn post(&self, path: &[&str], kind: &str, key: &str, body: &[u8]) -> Result<PostOutcome, Failure> {
         let url = self.address(path, &[]);
         for attempt in 1.. {
             let mut request = self.agent.post(&url).content_type(kind).header("Idempotency-Key", key);
@@ -314,23 +314,23 @@ impl Server {
         Err(Failure::Refused(format!("{} stayed too busy", self.base)))
     }
 
-    fn posted(&self, response: Response<Body>) -> Result<Posted, Failure> {
+    fn posted(&self, response: Response<Body>) -> Result<PostOutcome, Failure> {
         let status = response.status();
         if status.is_success() {
             let answer = serde_json::from_slice(&read(response)?);
             return answer
-                .map(Posted::Stored)
+                .map(PostOutcome::Stored)
                 .map_err(|e| Failure::Refused(format!("{} answered with invalid JSON: {e}", self.base)));
         }
         let (why, problem) = refused(response);
         Err(match (status.as_u16(), problem["type"].as_str().unwrap_or_default()) {
             (413, _) => {
                 let limit = problem["limit_bytes"].as_u64().map(|bytes| bytes as usize);
-                return Ok(Posted::TooLarge { limit, why });
+                return Ok(PostOutcome::TooLarge { limit, why });
             }
             // The key was used for other events, whose number the server reports.
             (422, kind) if kind.ends_with(":key-reused") => {
-                return Ok(Posted::OtherBody { events: problem["events"].as_u64(), why });
+                return Ok(PostOutcome::OtherBody { events: problem["events"].as_u64(), why });
             }
             // The events are invalid, as when a folder refuses them.
             (400 | 409 | 422, _) => match why {
@@ -344,7 +344,7 @@ impl Server {
 
 /// The outcome of a posted batch.
 #[derive(Debug)]
-pub enum Posted {
+pub enum PostOutcome {
     /// It is stored; the server's receipt.
     Stored(Value),
     /// It exceeds the server's limit, in bytes of the body, if known.

@@ -10,7 +10,7 @@ pub fn say(text: &str) {
 
 /// Passes standard output to `write`; a closed output ends it silently.
 pub fn with_stdout(write: impl FnOnce(&mut dyn Write) -> Result<(), Failure>) -> Result<(), Failure> {
-    let mut out = Watched { inner: BufWriter::with_capacity(1 << 16, io::stdout().lock()), gone: false };
+    let mut out = OutputWriter { inner: BufWriter::with_capacity(1 << 16, io::stdout().lock()), gone: false };
     let outcome = write(&mut out);
     let flushed = out.flush();
     // First: the error of a write to a closed pipe is no failure of the command.
@@ -42,12 +42,12 @@ pub fn unwritable(error: &io::Error) -> Failure {
     Failure::Refused(format!("the output cannot be written: {error}"))
 }
 
-struct Watched<W> {
+struct OutputWriter<W> {
     inner: W,
     gone: bool,
 }
 
-impl<W: Write> Write for Watched<W> {
+impl<W: Write> Write for OutputWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let outcome = self.inner.write(bytes);
         self.gone |= matches!(&outcome, Err(e) if e.kind() == ErrorKind::BrokenPipe);

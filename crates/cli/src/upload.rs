@@ -5,7 +5,7 @@
 //! limit allowed. Nothing is stored twice, whatever the limits were.
 
 use crate::failure::Failure;
-use crate::http::{Posted, Server};
+use crate::http::{PostOutcome, Server};
 use meridian_formats::Format;
 use meridian_model::{Batch, Seq};
 use serde_json::Value;
@@ -13,7 +13,7 @@ use std::cell::Cell;
 
 /// Outcome of a batch's events.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Stored {
+pub struct StoredCounts {
     /// Stored by this call.
     pub written: u64,
     /// Stored before, by a batch with the same key.
@@ -23,7 +23,7 @@ pub struct Stored {
 /// Response of the server to one request.
 enum Reply {
     /// The events are stored.
-    Stored(Stored),
+    Stored(StoredCounts),
     /// The body is too large.
     TooLarge(Failure),
     /// This many other events are stored under the key; `None` if the server does not report the number.
@@ -31,8 +31,8 @@ enum Reply {
 }
 
 /// Outcome of sending a piece.
-enum Sent {
-    Stored(Stored),
+enum SendOutcome {
+    Stored(StoredCounts),
     /// A larger piece, of this many events, is stored under the key of this one.
     Larger(u64),
 }
@@ -52,16 +52,16 @@ impl<'a> Upload<'a> {
     }
 
     /// Sends a batch under its key; a repetition under the same key changes nothing.
-    pub fn send(&self, batch: &Batch, key: &str) -> Result<Stored, Failure> {
+    pub fn send(&self, batch: &Batch, key: &str) -> Result<StoredCounts, Failure> {
         match self.piece(batch, key, 1)? {
-            Sent::Stored(stored) => Ok(stored),
-            Sent::Larger(_) => Err(Failure::Refused(format!(
+            SendOutcome::Stored(stored) => Ok(stored),
+            SendOutcome::Larger(_) => Err(Failure::Refused(format!(
                 "the key {key} of this batch belongs to more events than it has: load with --again to send all as new"
             ))),
         }
     }
 
-    fn piece(&self, batch: &Batch, key: &str, depth: u32) -> Result<Sent, Failure> {
+    fn piece(&self, batch: &Batch, key: &str, depth: u32) -> Result<SendOutcome, Failure> {
         let rows = batch.rows() as u64;
         let body = encode(batch)?;
         // A body known to be too large is not sent, so whether it was stored before is unknown.
@@ -72,10 +72,10 @@ impl<'a> Upload<'a> {
         // Freed before the halves are encoded: the recursion would hold a body at each level.
         drop(body);
         match reply {
-            Some(Reply::Stored(stored)) => return Ok(Sent::Stored(stored)),
+            Some(Reply::Stored(stored)) => return Ok(SendOutcome::Stored(stored)),
             // The key was used for a larger piece, so all of that piece is stored. The caller knows its size, and
             // decides.
-            Some(Reply::Other(Some(there), _)) if there > rows => return Ok(Sent::Larger(there)),
+            Some(Reply::Other(Some(there), _)) if there > rows => return Ok(SendOutcome::Larger(there)),
             Some(Reply::Other(_, why) | Reply::TooLarge(why)) if rows < 2 => return Err(why),
             None if rows < 2 => {
                 let limit = self.limit.get();
@@ -86,40 +86,42 @@ impl<'a> Upload<'a> {
         let half = batch.rows() / 2;
         let first = match self.piece(&batch.slice(0, half), key, depth + 1)? {
             // The whole piece was stored before, under a higher limit.
-            Sent::Larger(there) if there == rows => return Ok(Sent::Stored(Stored { written: 0, before: rows })),
-            Sent::Larger(there) => return Ok(Sent::Larger(there)),
-            Sent::Stored(stored) => stored,
+            SendOutcome::Larger(there) if there == rows => {
+                return Ok(SendOutcome::Stored(StoredCounts { written: 0, before: rows }));
+            }
+            SendOutcome::Larger(there) => return Ok(SendOutcome::Larger(there)),
+            SendOutcome::Stored(stored) => stored,
         };
         // The depth distinguishes the second half of a first half from the first half of the second.
         let key = format!("{key}/{depth}");
         match self.piece(&batch.slice(half, batch.rows() - half), &key, depth + 1)? {
-            Sent::Stored(stored) => {
+            SendOutcome::Stored(stored) => {
                 let (written, before) = (first.written + stored.written, first.before + stored.before);
-                Ok(Sent::Stored(Stored { written, before }))
+                Ok(SendOutcome::Stored(StoredCounts { written, before }))
             }
-            larger @ Sent::Larger(_) => Ok(larger),
+            larger @ SendOutcome::Larger(_) => Ok(larger),
         }
     }
 
     fn post(&self, body: &[u8], key: &str, rows: u64) -> Result<Reply, Failure> {
         match self.server.post(&self.path, Format::Arrow.media_type(), key, body)? {
-            Posted::Stored(answer) => {
+            PostOutcome::Stored(answer) => {
                 let count = |name: &str| answer.get(name).and_then(Value::as_u64).unwrap_or(0);
-                let stored = Stored { written: count("written"), before: count("duplicates") };
+                let stored = StoredCounts { written: count("written"), before: count("duplicates") };
                 if stored.written == 0 && stored.before != rows {
                     let why = format!("{} other events are in under the key {key}", stored.before);
                     return Ok(Reply::Other(Some(stored.before), Failure::Refused(why)));
                 }
                 Ok(Reply::Stored(stored))
             }
-            Posted::TooLarge { limit, why } => {
+            PostOutcome::TooLarge { limit, why } => {
                 // A body within the limit can be refused because its events take more once they are parsed.
                 let limit = limit.map_or(body.len() - 1, |limit| limit.min(body.len() - 1));
                 // Kept for the next batches, so that they are not sent and refused first.
                 self.limit.set(self.limit.get().min(limit));
                 Ok(Reply::TooLarge(why))
             }
-            Posted::OtherBody { events, why } => Ok(Reply::Other(events, why)),
+            PostOutcome::OtherBody { events, why } => Ok(Reply::Other(events, why)),
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::matching::{has_media, plain_author};
 use crate::question::Question;
 use crate::search_result::SearchResult;
 use crate::seen::hash;
-use crate::words::Prepared;
+use crate::words::NormalizedText;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ListArray, StringArray};
 use geo_types::Geometry;
@@ -67,7 +67,7 @@ pub struct Event<'a> {
     of: &'a Events<'a>,
     row: usize,
     shape: OnceCell<Option<Geometry<f64>>>,
-    texts: OnceCell<Prepared>,
+    texts: OnceCell<NormalizedText>,
     found: OnceCell<SearchResult>,
     with_language: OnceCell<SearchResult>,
 }
@@ -91,10 +91,10 @@ impl Event<'_> {
     }
 
     /// Returns all its texts, including those in lists.
-    pub fn texts(&self) -> &Prepared {
+    pub fn texts(&self) -> &NormalizedText {
         self.texts.get_or_init(|| {
             let texts = self.of.texts.iter().filter(|column| column.is_valid(self.row));
-            Prepared::of(texts.map(|column| column.value(self.row)).chain(self.listed()))
+            NormalizedText::of(texts.map(|column| column.value(self.row)).chain(self.listed()))
         })
     }
 

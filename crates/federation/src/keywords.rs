@@ -3,7 +3,7 @@
 //! Terms side by side must all match. `OR`, `NOT` (or `-word`), "phrases" and parentheses have their usual meaning.
 //! Words are compared as `words.rs` normalises them.
 
-use crate::words::{Prepared, read};
+use crate::words::{NormalizedText, read};
 use meridian_model::Invalid;
 
 /// Max length of keywords, in bytes.
@@ -46,7 +46,7 @@ impl KeywordQuery {
     }
 
     /// Returns whether a text matches.
-    pub fn matches(&self, text: &Prepared) -> bool {
+    pub fn matches(&self, text: &NormalizedText) -> bool {
         match self {
             KeywordQuery::Term { sought, .. } => text.0.contains(sought.as_str()),
             KeywordQuery::All(parts) => parts.iter().all(|part| part.matches(text)),
@@ -273,7 +273,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn finds(keywords: &str, text: &str) -> bool {
-        KeywordQuery::parse(keywords).expect(keywords).matches(&Prepared::of([text]))
+        KeywordQuery::parse(keywords).expect(keywords).matches(&NormalizedText::of([text]))
     }
 
     #[test]
@@ -295,7 +295,7 @@ mod tests {
             assert!(!finds(keywords, text), "{keywords}");
         }
         assert!(finds("東京", "昨日、東京で地震") && !finds("京東", "昨日、東京で地震"));
-        assert!(!KeywordQuery::parse("\"one two\"").expect("words").matches(&Prepared::of(["one", "two"])));
+        assert!(!KeywordQuery::parse("\"one two\"").expect("words").matches(&NormalizedText::of(["one", "two"])));
     }
 
     #[test]
@@ -352,7 +352,7 @@ mod tests {
         fn the_boolean_form_means_the_same(keywords in "[abc]( (OR |-)?[abc]){0,5}", text in "[abc]( [abc]){0,4}") {
             if let Ok(words) = KeywordQuery::parse(&keywords) {
                 let again = KeywordQuery::parse(&words.boolean("-")).expect("reads back");
-                let text = Prepared::of([text.as_str()]);
+                let text = NormalizedText::of([text.as_str()]);
                 prop_assert_eq!(words.matches(&text), again.matches(&text));
             }
         }

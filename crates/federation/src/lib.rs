@@ -46,7 +46,7 @@ pub mod words;
 
 pub use area::Area;
 pub use asker::{SearchClient, SearchKey};
-pub use declaration::Declared;
+pub use declaration::SourceDeclaration;
 pub use delivery::{Outbox, PacketEvicted, Reader};
 pub use keep_options::KeepOptions;
 pub use keywords::KeywordQuery;

@@ -2,7 +2,7 @@
 
 use crate::question::{Media, Question};
 use crate::search_result::SearchResult;
-use crate::words::Prepared;
+use crate::words::NormalizedText;
 use meridian_model::caseless::fold;
 
 /// Normalises an author's name for comparison.
@@ -39,7 +39,10 @@ pub fn matches(found: &SearchResult, question: &Question, sure_of: &[String]) ->
     });
     let media = has_media(found, question);
     let words = || {
-        question.keywords.as_ref().is_none_or(|words| sure("keywords") || words.matches(&Prepared::of(found.texts())))
+        question
+            .keywords
+            .as_ref()
+            .is_none_or(|words| sure("keywords") || words.matches(&NormalizedText::of(found.texts())))
     };
     // Words last: preparing the text costs more than all other tests.
     place && time && author && media && words()

@@ -1,6 +1,6 @@
 //! Operator settings of searches, including every limit on their memory and time.
 
-use crate::declaration::Declared;
+use crate::declaration::SourceDeclaration;
 use meridian_labels::Classifier;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use std::time::Duration;
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// The remote providers, parsed and validated.
-    pub providers: Vec<Arc<Declared>>,
+    pub providers: Vec<Arc<SourceDeclaration>>,
     /// Max concurrent searches; more are refused at once.
     pub searches_max: usize,
     /// Max time that work may wait for a processor before new searches are refused.

@@ -7,11 +7,11 @@ use meridian_model::caseless::{fold_compatible, is_mark};
 
 /// A text, normalised for [`crate::KeywordQuery::matches`].
 #[derive(Debug, Clone, Default)]
-pub struct Prepared(pub(crate) String);
+pub struct NormalizedText(pub(crate) String);
 
-impl Prepared {
+impl NormalizedText {
     /// Normalises texts. No phrase spans two of them.
-    pub fn of<'a>(texts: impl IntoIterator<Item = &'a str>) -> Prepared {
+    pub fn of<'a>(texts: impl IntoIterator<Item = &'a str>) -> NormalizedText {
         let mut out = String::from(" ");
         for text in texts {
             out.reserve(text.len() + 3);
@@ -19,7 +19,7 @@ impl Prepared {
             // No word contains this character, so no phrase spans it.
             out.push_str("| ");
         }
-        Prepared(out)
+        NormalizedText(out)
     }
 
     /// Returns the words, in order.
@@ -28,7 +28,7 @@ impl Prepared {
     }
 }
 
-/// Hashes the words of texts, in order; the words are those of [`Prepared`].
+/// Hashes the words of texts, in order; the words are those of [`NormalizedText`].
 #[derive(Debug, Default)]
 pub(crate) struct Hashes {
     words: Vec<u64>,
@@ -175,7 +175,7 @@ mod tests {
 
         #[test]
         fn hashes_are_those_of_the_words(texts in proptest::collection::vec("[a-cA-C0-9 '’.,éÉßİ東ก|-]{0,40}", 0..3)) {
-            let prepared = Prepared::of(texts.iter().map(String::as_str));
+            let prepared = NormalizedText::of(texts.iter().map(String::as_str));
             let mut alone = Hashes::default();
             for word in prepared.words() {
                 alone.bytes(word.bytes());

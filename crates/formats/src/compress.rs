@@ -24,12 +24,12 @@ fn decompress_within(input: Box<dyn Read + Send>, window: u32) -> io::Result<Box
     let (first, input) = peek(input, ZSTD.len())?;
     if first.starts_with(&GZIP) {
         let plain = flate2::read::MultiGzDecoder::new(BufReader::with_capacity(1 << 16, input));
-        return Ok(Box::new(Explained { plain, name: "gzip" }));
+        return Ok(Box::new(ErrorContext { plain, name: "gzip" }));
     }
     if first == ZSTD {
         let mut plain = zstd::stream::read::Decoder::new(input)?;
         plain.window_log_max(window.ilog2())?;
-        return Ok(Box::new(Explained { plain, name: "zstd" }));
+        return Ok(Box::new(ErrorContext { plain, name: "zstd" }));
     }
     Ok(input)
 }
@@ -50,12 +50,12 @@ pub fn peek(mut input: Box<dyn Read + Send>, bytes: usize) -> io::Result<(Vec<u8
 }
 
 /// A reader that describes errors in compressed data for users.
-struct Explained<R> {
+struct ErrorContext<R> {
     plain: R,
     name: &'static str,
 }
 
-impl<R: Read> Read for Explained<R> {
+impl<R: Read> Read for ErrorContext<R> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         self.plain.read(out).map_err(|error| {
             let name = self.name;

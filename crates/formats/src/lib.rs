@@ -48,11 +48,11 @@ pub use error::{MISTAKES_MAX, ReadError};
 pub use format::Format;
 pub use gdelt::gdelt_schema;
 pub use guard::decoder_panics;
-pub use infer::{Inferred, infer, infer_path, infer_prefix};
+pub use infer::{Inference, infer, infer_path, infer_prefix};
 pub use options::{BatchLimits, Epoch, OnError, ReadOptions, Unknown, Watch};
 pub use read::{EventReader, reader, reader_of_bytes, reader_of_path};
 pub use reference::INPUT;
-pub use report::{Rejected, Rejects, Report, SHOWN_MAX};
+pub use report::{RejectedEvent, Rejects, Report, SHOWN_MAX};
 pub use rest::RestFile;
 pub use write::{EventWriter, FeatureWriter, Features, GeoParquetError, GeoParquetWriter, WriteError, writer};
 

@@ -55,7 +55,7 @@ impl Report {
 
 /// An event that was left out.
 #[derive(Debug)]
-pub struct Rejected<'a> {
+pub struct RejectedEvent<'a> {
     /// The error, and its line.
     pub mistake: &'a Invalid,
     /// The event as JSON: a feature or object as written, a row as an object of texts. `None` in columnar formats, and
@@ -64,7 +64,7 @@ pub struct Rejected<'a> {
 }
 
 /// Receives the events that are left out.
-type Take = dyn Fn(&Rejected<'_>) -> io::Result<()> + Send + Sync;
+type Take = dyn Fn(&RejectedEvent<'_>) -> io::Result<()> + Send + Sync;
 
 /// Receives an event that is left out, on the reading thread; an error stops the reading.
 #[derive(Clone)]
@@ -72,11 +72,11 @@ pub struct Rejects(Arc<Take>);
 
 impl Rejects {
     /// Passes each event that is left out to `take`.
-    pub fn new(take: impl Fn(&Rejected<'_>) -> io::Result<()> + Send + Sync + 'static) -> Rejects {
+    pub fn new(take: impl Fn(&RejectedEvent<'_>) -> io::Result<()> + Send + Sync + 'static) -> Rejects {
         Rejects(Arc::new(take))
     }
 
-    pub(crate) fn put(&self, rejected: &Rejected<'_>) -> io::Result<()> {
+    pub(crate) fn put(&self, rejected: &RejectedEvent<'_>) -> io::Result<()> {
         (self.0)(rejected)
     }
 }

@@ -109,7 +109,7 @@ pub use error::IndexError;
 pub use forest::Forest;
 pub use key::{CLASS_NOWHERE, Grid, Key};
 pub use mercator::{MERCATOR_LAT_MAX, mercator_cell};
-pub use order::{Merge, Merged, sort_order};
+pub use order::{Merge, MergedEvent, sort_order};
 pub use pieces::{PIECE_EDGES, Pieces};
 pub use pyramid::{BASE_LEVEL, CountPyramid, PyramidBuilder, TileCells};
 pub use summary::{FloatSum, Number, Sum, Summary};

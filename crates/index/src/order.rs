@@ -31,7 +31,7 @@ pub fn sort_order(keys: &[Key], seqs: &[u64]) -> Vec<u32> {
 
 /// One event of a [`Merge`]: its position in the order and its source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Merged<S> {
+pub struct MergedEvent<S> {
     /// Key of the event.
     pub key: Key,
     /// Sequence number of the event.
@@ -46,7 +46,7 @@ pub struct Merged<S> {
 /// deterministic. Since a source's rows come in order, a caller finds the row by counting per source.
 pub struct Merge<I, S> {
     sources: Vec<I>,
-    heads: BinaryHeap<Reverse<Merged<S>>>,
+    heads: BinaryHeap<Reverse<MergedEvent<S>>>,
 }
 
 impl<I, S> Merge<I, S>
@@ -60,7 +60,7 @@ where
         let heads = sources
             .iter_mut()
             .enumerate()
-            .filter_map(|(source, i)| i.next().map(|(key, seq)| Reverse(Merged { key, seq, source })))
+            .filter_map(|(source, i)| i.next().map(|(key, seq)| Reverse(MergedEvent { key, seq, source })))
             .collect();
         Merge { sources, heads }
     }
@@ -71,14 +71,14 @@ where
     I: Iterator<Item = (Key, S)>,
     S: Ord + Copy,
 {
-    type Item = Merged<S>;
+    type Item = MergedEvent<S>;
 
-    fn next(&mut self) -> Option<Merged<S>> {
+    fn next(&mut self) -> Option<MergedEvent<S>> {
         // Replaced in place rather than popped and pushed: one move through the heap instead of two.
         let mut head = self.heads.peek_mut()?;
         let next = head.0;
         match self.sources[next.source].next() {
-            Some((key, seq)) => head.0 = Merged { key, seq, source: next.source },
+            Some((key, seq)) => head.0 = MergedEvent { key, seq, source: next.source },
             None => {
                 std::collections::binary_heap::PeekMut::pop(head);
             }

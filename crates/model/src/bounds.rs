@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// has an empty spatial part (`west > east`), which no spatial query touches and every other box contains. Open ends
 /// of time are `i64::MIN` and `i64::MAX`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(from = "Written", into = "Written")]
+#[serde(from = "SerializedBounds", into = "SerializedBounds")]
 pub struct Bounds {
     /// Min longitude in degrees.
     pub west: f64,
@@ -26,23 +26,23 @@ pub struct Bounds {
 
 /// A serialized box. JSON has no infinities, which are the sides of an empty box.
 #[derive(Serialize, Deserialize)]
-struct Written {
+struct SerializedBounds {
     /// West, south, east and north; `None` for an empty spatial part.
     sides: Option<[f64; 4]>,
     start: i64,
     end: i64,
 }
 
-impl From<Bounds> for Written {
-    fn from(b: Bounds) -> Written {
+impl From<Bounds> for SerializedBounds {
+    fn from(b: Bounds) -> SerializedBounds {
         let sides = (!b.is_nowhere()).then_some([b.west, b.south, b.east, b.north]);
-        Written { sides, start: b.start, end: b.end }
+        SerializedBounds { sides, start: b.start, end: b.end }
     }
 }
 
-impl From<Written> for Bounds {
-    fn from(written: Written) -> Bounds {
-        let Written { sides, start, end } = written;
+impl From<SerializedBounds> for Bounds {
+    fn from(written: SerializedBounds) -> Bounds {
+        let SerializedBounds { sides, start, end } = written;
         match sides {
             None => Bounds { start, end, ..Bounds::EMPTY },
             Some([west, south, east, north]) => Bounds { west, south, east, north, start, end },

@@ -7,10 +7,10 @@ use std::sync::atomic::Ordering;
 
 /// A stage that is measured until the span is dropped; no span if the work is not recorded.
 #[derive(Debug)]
-pub struct Span(Option<Box<Open>>);
+pub struct Span(Option<Box<OpenSpan>>);
 
 #[derive(Debug)]
-struct Open {
+struct OpenSpan {
     /// The place of this span, under which its children are recorded.
     place: Trace,
     ended: EndedSpan,
@@ -23,7 +23,7 @@ impl Span {
     }
 
     fn begin(place: Trace, ended: EndedSpan) -> Span {
-        Span(Some(Box::new(Open { place, ended })))
+        Span(Some(Box::new(OpenSpan { place, ended })))
     }
 
     /// Returns whether the span is recorded.
@@ -61,7 +61,7 @@ impl Span {
     pub fn split_off(&mut self, name: &'static str, nanos: u64) {
         let Some(open) = &mut self.0 else { return };
         let mut first = open.place.sibling(open.ended.parent, name);
-        if let Some(Open { ended, .. }) = first.0.as_deref_mut() {
+        if let Some(OpenSpan { ended, .. }) = first.0.as_deref_mut() {
             ended.start = open.ended.start;
             open.ended.start += nanos;
             ended.end = open.ended.start;
@@ -111,7 +111,7 @@ impl Trace {
 impl Drop for Span {
     fn drop(&mut self) {
         if let Some(open) = self.0.take() {
-            let Open { place, mut ended } = *open;
+            let OpenSpan { place, mut ended } = *open;
             // A span that was split off already has its end.
             if ended.end == 0 {
                 // A clock that was set back must not produce a negative duration.

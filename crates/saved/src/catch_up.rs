@@ -20,7 +20,7 @@ use std::time::Duration;
 const RETRY: Duration = Duration::from_millis(250);
 
 /// A saved search from before the start, and the positions of collections at its creation, if its record has them.
-pub(super) type Recovered = (Arc<SavedSearch>, Option<Positions>);
+pub(super) type RecoveredSearch = (Arc<SavedSearch>, Option<Positions>);
 
 /// The events of a collection to process.
 #[derive(Debug)]
@@ -38,8 +38,12 @@ impl SavedSearches {
     ///
     /// # Errors
     /// Those of [`meridian_backend::Backend::list`] and [`meridian_backend::Backend::damaged`].
-    pub(super) fn note_missed(&self, searches: &[Recovered], checkpoints: &Checkpoints) -> Result<(), StoreError> {
-        let mut hearing: BTreeMap<&Arc<str>, Vec<&Recovered>> = BTreeMap::new();
+    pub(super) fn note_missed(
+        &self,
+        searches: &[RecoveredSearch],
+        checkpoints: &Checkpoints,
+    ) -> Result<(), StoreError> {
+        let mut hearing: BTreeMap<&Arc<str>, Vec<&RecoveredSearch>> = BTreeMap::new();
         for one in searches.iter().filter(|(search, _)| search.definition.reads_collections()) {
             hearing.entry(&one.0.definition.tenant).or_default().push(one);
         }
@@ -58,7 +62,7 @@ impl SavedSearches {
                 let (upto, made) = (collection.position(), collection.created());
                 let at = LogPosition { made, position: upto.clone() };
                 self.opened_at.lock().entry(tenant.clone()).or_default().insert(collection.name().to_owned(), at);
-                let from = |(search, since): &&Recovered| {
+                let from = |(search, since): &&RecoveredSearch| {
                     let from = checkpoints.of(&search.id).from(
                         &search.id,
                         tenant,

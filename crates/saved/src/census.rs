@@ -17,10 +17,10 @@ pub(super) struct Census {
     /// Version of the records at the last update. Locked while they are read.
     version: Mutex<u64>,
     /// Never locked during a read, since async tasks use it.
-    counted: Mutex<Counted>,
+    counted: Mutex<Counts>,
 }
 
-struct Counted {
+struct Counts {
     /// Tenant of each, and the number it counts as.
     known: BTreeMap<String, (Arc<str>, usize)>,
     pool: Pool<Arc<str>>,
@@ -35,7 +35,7 @@ impl fmt::Debug for Census {
 impl Census {
     /// Counts these records, which are first read by [`Census::look`]. `max`: limit of the total.
     pub(super) fn new(records: Arc<dyn Records>, max: usize) -> Census {
-        let counted = Counted { known: BTreeMap::new(), pool: Pool::new(max) };
+        let counted = Counts { known: BTreeMap::new(), pool: Pool::new(max) };
         Census { records, version: Mutex::new(0), counted: Mutex::new(counted) }
     }
 
@@ -84,7 +84,7 @@ impl Census {
     }
 }
 
-impl Counted {
+impl Counts {
     fn forget(&mut self, id: &str) {
         if let Some((tenant, count)) = self.known.remove(id) {
             self.pool.give_back(tenant, count);

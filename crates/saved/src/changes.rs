@@ -57,7 +57,7 @@ impl SavedSearches {
             }
             let (records, name) = (saved.records.clone(), id.clone());
             // Others see the record once it is written. In this process only this task enters it.
-            let creating = Creating::begin(&saved, &id);
+            let creating = CreateGuard::begin(&saved, &id);
             // Written before it is matched: a crash must not lose a saved search whose packets were read already.
             let written = tokio::task::spawn_blocking(move || {
                 records.put_twice(&name, Value::Object(record).to_string().as_bytes())
@@ -180,16 +180,16 @@ impl Drop for CreationSlot {
 }
 
 /// The id of a saved search whose record is written but not entered yet.
-struct Creating(Arc<SavedSearches>, String);
+struct CreateGuard(Arc<SavedSearches>, String);
 
-impl Creating {
-    fn begin(saved: &Arc<SavedSearches>, id: &str) -> Creating {
+impl CreateGuard {
+    fn begin(saved: &Arc<SavedSearches>, id: &str) -> CreateGuard {
         saved.registry.lock().creating.insert(id.to_owned());
-        Creating(saved.clone(), id.to_owned())
+        CreateGuard(saved.clone(), id.to_owned())
     }
 }
 
-impl Drop for Creating {
+impl Drop for CreateGuard {
     fn drop(&mut self) {
         self.0.registry.lock().creating.remove(&self.1);
     }

@@ -84,7 +84,7 @@ impl Claim {
             let content = serde_json::to_vec(&runs).unwrap_or_default();
             if let Some(version) = records.commit(version, &[RecordChange::put(RECORD, content.clone())])? {
                 all.insert(RECORD.to_owned(), content);
-                let known = Mutex::new(Known { version, runs });
+                let known = Mutex::new(KnownClaim { version, runs });
                 let records = Arc::new(ClaimedRecords { records: records.clone(), runs, known });
                 return Ok(Claim { records, first, all, version });
             }
@@ -120,12 +120,12 @@ pub(super) struct ClaimedRecords {
     /// The claim.
     runs: Runs,
     /// Locked during a change, so that there is one at a time.
-    known: Mutex<Known>,
+    known: Mutex<KnownClaim>,
 }
 
 /// The state of the claim at a version of the records.
 #[derive(Debug)]
-struct Known {
+struct KnownClaim {
     version: u64,
     runs: Runs,
 }
@@ -135,7 +135,7 @@ impl ClaimedRecords {
     ///
     /// # Errors
     /// [`StoreError::Busy`] if another process has claimed the records.
-    fn look(&self) -> Result<MutexGuard<'_, Known>, StoreError> {
+    fn look(&self) -> Result<MutexGuard<'_, KnownClaim>, StoreError> {
         let mut known = self.known.lock();
         if let Some(news) = self.records.since(known.version)? {
             for change in news.changes.iter().filter(|change| change.name == RECORD) {

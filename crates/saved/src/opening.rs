@@ -18,7 +18,7 @@ use std::sync::atomic::AtomicU64;
 type Get<'a> = Box<dyn Fn(&str) -> Result<Option<Vec<u8>>, StoreError> + 'a>;
 
 /// The records that an opening reads.
-pub(super) struct Stored<'a> {
+pub(super) struct StoredRecords<'a> {
     /// Their names, sorted.
     pub(super) names: Vec<String>,
     /// Returns a record; `None` if there is none with this name.
@@ -55,7 +55,7 @@ impl SavedSearches {
         let saved = SavedSearches::new(&parts.enabled(true), claim.records.clone(), Some(claim.first), holds);
         *saved.followed.lock() = claim.version;
         feed.begin(&saved.event_queue);
-        let all = Stored {
+        let all = StoredRecords {
             names: claim.all.keys().cloned().collect(),
             get: Box::new(|name| Ok(claim.all.get(name).cloned())),
         };
@@ -122,12 +122,12 @@ impl SavedSearches {
     }
 
     /// Returns the records for reading one by one, as a damaged one may be restored from its copy.
-    fn by_record(&self) -> Stored<'_> {
+    fn by_record(&self) -> StoredRecords<'_> {
         let names = self.records.names().unwrap_or_else(|e| {
             self.note_damage(RECORDS, e.to_string());
             Vec::new()
         });
-        Stored { names, get: Box::new(|name| self.records.get(name)) }
+        StoredRecords { names, get: Box::new(|name| self.records.get(name)) }
     }
 
     /// Returns true if another process may claim the records.

@@ -21,18 +21,18 @@ pub(crate) struct Permits {
 #[derive(Debug)]
 struct State {
     free: usize,
-    waiting: FairQueue<Sender<Shared>>,
+    waiting: FairQueue<Sender<TotalPermit>>,
 }
 
 /// A permit of the total, released when dropped.
 #[derive(Debug)]
-struct Shared(Arc<Mutex<State>>);
+struct TotalPermit(Arc<Mutex<State>>);
 
 /// A permit, released when dropped.
 #[derive(Debug)]
 pub(crate) struct Permit {
     // Drop order: the next caller of the same tenant must find a free permit.
-    _shared: Shared,
+    _shared: TotalPermit,
     _own: OwnedSemaphorePermit,
 }
 
@@ -59,12 +59,12 @@ impl Permits {
         own.entry(tenant.clone()).or_insert_with(|| Arc::new(Semaphore::new(self.own_max))).clone()
     }
 
-    async fn shared(&self, tenant: &Arc<str>) -> Option<Shared> {
+    async fn shared(&self, tenant: &Arc<str>) -> Option<TotalPermit> {
         let given = {
             let mut state = self.state.lock();
             if state.free > 0 {
                 state.free -= 1;
-                return Some(Shared(self.state.clone()));
+                return Some(TotalPermit(self.state.clone()));
             }
             let (give, given) = oneshot::channel();
             state.waiting.push(tenant, 1, give);
@@ -74,7 +74,7 @@ impl Permits {
     }
 }
 
-impl Drop for Shared {
+impl Drop for TotalPermit {
     fn drop(&mut self) {
         let mut state = self.0.lock();
         // Callers that no longer wait are skipped here, rather than removed when dropped: there may be very many.
@@ -85,7 +85,7 @@ impl Drop for Shared {
         };
         // Unlocked first, since the permit comes back at once if its caller has just gone.
         drop(state);
-        let _ = next.send(Shared(self.0.clone()));
+        let _ = next.send(TotalPermit(self.0.clone()));
     }
 }
 

@@ -1,10 +1,10 @@
 //! Recovers saved searches from the data folder at a start.
 
-use super::catch_up::Recovered;
+use super::catch_up::RecoveredSearch;
 use super::checkpoint::{self, Checkpoint, Positions, positions_of};
 use super::clean_state::{self, CleanState, SearchState};
 use super::definition::Definition;
-use super::opening::Stored;
+use super::opening::StoredRecords;
 use super::poll::{self, SEEN, seen_of};
 use super::registry::SavedSearches;
 use super::search::{SavedSearch, SentHashes};
@@ -26,9 +26,9 @@ impl SavedSearches {
     ///
     /// # Errors
     /// Those of the backend: missed events are then unknown.
-    pub(super) fn read_all(&self, stored: &Stored<'_>) -> Result<(), StoreError> {
+    pub(super) fn read_all(&self, stored: &StoredRecords<'_>) -> Result<(), StoreError> {
         let damaged = |name: &str, why: String| self.note_damage(name, why);
-        let Stored { names, get } = stored;
+        let StoredRecords { names, get } = stored;
         let mut kept = get(clean_state::RECORD).and_then(read_clean_state).unwrap_or_else(|e| {
             damaged(clean_state::RECORD, e.to_string());
             None
@@ -96,7 +96,7 @@ impl SavedSearches {
         &self,
         checkpoint: Result<Option<Vec<u8>>, StoreError>,
         slots: BTreeMap<Slot, Checkpoint>,
-        all: &[Recovered],
+        all: &[RecoveredSearch],
         was_kept: bool,
     ) -> Result<(), StoreError> {
         let checkpoint = checkpoint.and_then(Checkpoint::read).map_err(|e| {

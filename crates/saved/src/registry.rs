@@ -17,7 +17,7 @@ use super::matcher::{MatchIndex, listen};
 use super::poll::{self, PollSchedule};
 use super::progress::{self, Progress};
 use super::retention::PacketRetention;
-use super::search::{Counts, Polled, SavedSearch};
+use super::search::{Counts, PollState, SavedSearch};
 use super::settings::SavedSettings;
 use super::slot::Slot;
 use super::status::SavedSearchStatus;
@@ -151,7 +151,7 @@ impl SavedSearches {
             origins: Mutex::new(kept.origins.into()),
             webhook_state,
             definition,
-            polled: Mutex::new(Polled::default()),
+            polled: Mutex::new(PollState::default()),
             polling: tokio::sync::Mutex::default(),
             counts: Counts {
                 results: kept.results.into(),

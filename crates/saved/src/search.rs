@@ -37,7 +37,7 @@ pub struct SavedSearch {
     /// The state of its webhook.
     pub(crate) webhook_state: Option<Arc<Mutex<WebhookState>>>,
     /// The state of its polls.
-    pub(crate) polled: Mutex<Polled>,
+    pub(crate) polled: Mutex<PollState>,
     /// Locked during a poll.
     pub(crate) polling: tokio::sync::Mutex<()>,
     pub(crate) counts: Counts,
@@ -76,7 +76,7 @@ fn is_first(partition: &usize) -> bool {
 
 /// The state of polls.
 #[derive(Debug, Default)]
-pub(crate) struct Polled {
+pub(crate) struct PollState {
     /// Polls done.
     pub(crate) polls: u64,
     /// End time of the last one, in microseconds since 1970.
@@ -259,7 +259,7 @@ impl SavedSearch {
     }
 }
 
-impl Polled {
+impl PollState {
     fn report(&self) -> PollReport {
         PollReport {
             count: self.polls,

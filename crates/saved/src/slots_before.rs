@@ -8,7 +8,7 @@ use super::checkpoint::{self, Checkpoint};
 use super::claim;
 use super::clean_state::{self, CleanState};
 use super::fences::Objects;
-use super::opening::Stored;
+use super::opening::StoredRecords;
 use super::recovery::read_clean_state;
 use super::registry::SavedSearches;
 use super::slot::Slot;
@@ -48,7 +48,7 @@ impl Checkpoints {
 
 impl SavedSearches {
     /// Reads the checkpoints of slots, on a server without slots; reports damaged ones.
-    pub(super) fn slot_checkpoints(&self, stored: &Stored<'_>) -> BTreeMap<Slot, Checkpoint> {
+    pub(super) fn slot_checkpoints(&self, stored: &StoredRecords<'_>) -> BTreeMap<Slot, Checkpoint> {
         let mut found = BTreeMap::new();
         for slot in Slot::all().filter(|_| self.slot.is_none()) {
             let name = slot.record(checkpoint::RECORD);
@@ -68,7 +68,7 @@ impl SavedSearches {
         &self,
         kept: Option<CleanState>,
         slots: &BTreeMap<Slot, Checkpoint>,
-        stored: &Stored<'_>,
+        stored: &StoredRecords<'_>,
     ) -> Option<CleanState> {
         let mut all = kept;
         if let Some(all) = &mut all {

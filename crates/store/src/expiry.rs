@@ -21,7 +21,7 @@ pub(crate) const EXPIRY_EVERY_US: i64 = 10_000_000;
 
 /// The result of a pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Expired {
+pub struct ExpiryOutcome {
     /// Events that ended before this instant have expired, in microseconds since 1970.
     pub before: i64,
     /// Their number.

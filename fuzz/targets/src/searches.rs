@@ -1,7 +1,7 @@
 //! Searches, and the sources that they query.
 
 use meridian_federation::provider::shipped;
-use meridian_federation::{Declared, Question, Settings, words};
+use meridian_federation::{Question, Settings, SourceDeclaration, words};
 use meridian_saved::{Definition, SavedSettings};
 use serde_json::Value;
 use std::sync::LazyLock;
@@ -12,7 +12,7 @@ pub fn search(bytes: &[u8]) {
     if let Ok(question) = Question::read(&value, &Settings::default())
         && let Some(keywords) = question.keywords
     {
-        keywords.matches(&words::Prepared::of(["A flood in New York, 5° north of Łódź"]));
+        keywords.matches(&words::NormalizedText::of(["A flood in New York, 5° north of Łódź"]));
         keywords.required(&|word| word.len() as f64);
         keywords.plain();
         keywords.first();
@@ -35,7 +35,7 @@ pub fn saved_search(bytes: &[u8]) {
 /// The file in which an operator declares a source.
 pub fn provider(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
-    if let Ok(declared) = Declared::parse(text, &shipped::text) {
+    if let Ok(declared) = SourceDeclaration::parse(text, &shipped::text) {
         let answer = br#"{"items":[{"id":1,"title":"a","time":5,"lon":1,"lat":2}],"next":"x"}"#;
         let _ = declared.check_response("application/json", answer);
     }
@@ -43,16 +43,16 @@ pub fn provider(bytes: &[u8]) {
 
 /// The response of a source, read as each format.
 pub fn provider_answer(bytes: &[u8]) {
-    static DECLARED: LazyLock<Vec<Declared>> = LazyLock::new(|| {
+    static DECLARED: LazyLock<Vec<SourceDeclaration>> = LazyLock::new(|| {
         let declared = |format: &str, items: &str| {
             let text = format!(
                 "name = \"a\"\n[request]\nurl = \"http://a\"\n[answer]\nformat = \"{format}\"\nitems = \"{items}\"\n\
                  [answer.map]\nid = \"id\"\ntitle = \"title\"\ntext = \"text\"\nlink = \"link\"\ntime = \"time\"\n\
                  lon = \"lon\"\nlat = \"lat\"\n"
             );
-            Declared::parse(&text, &|_| None).unwrap()
+            SourceDeclaration::parse(&text, &|_| None).unwrap()
         };
-        let shipped = |name: &str| Declared::parse(&shipped::text(name).unwrap(), &shipped::text).unwrap();
+        let shipped = |name: &str| SourceDeclaration::parse(&shipped::text(name).unwrap(), &shipped::text).unwrap();
         let mut all = vec![declared("json", "items"), declared("xml", "rss.channel.item"), declared("csv", "")];
         all.extend(["usgs-earthquakes", "overpass", "mastodon"].map(shipped));
         all

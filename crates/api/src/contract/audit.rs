@@ -1,7 +1,7 @@
 //! The record of administrative acts.
 
 use super::Link;
-use meridian_backend::{Act, Audited};
+use meridian_backend::{Act, RecordedAct};
 use meridian_model::time;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -59,9 +59,9 @@ pub struct AuditPage {
     pub links: Vec<Link>,
 }
 
-impl From<Audited> for AuditLine {
-    fn from(line: Audited) -> AuditLine {
-        let Audited { n, time, act, previous, .. } = line;
+impl From<RecordedAct> for AuditLine {
+    fn from(line: RecordedAct) -> AuditLine {
+        let RecordedAct { n, time, act, previous, .. } = line;
         let Act {
             request,
             who,

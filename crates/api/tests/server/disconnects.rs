@@ -5,7 +5,7 @@ use crate::searches::{begin, ids, packets_of, whole};
 use crate::sources;
 use crate::support::Server;
 use meridian_api::ServerConfig;
-use meridian_federation::{Declared, Settings};
+use meridian_federation::{Settings, SourceDeclaration};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -46,7 +46,7 @@ fn asking(address: SocketAddr, change: impl FnOnce(&mut ServerConfig)) -> Server
          [answer]\nformat = \"json\"\nitems = \"items\"\n[answer.map]\nid = \"id\"\ntext = \"text\"\n\
          [limits]\nallow_private = true\nretries = 0\ntimeout_ms = 110000\nanswer_bytes = 16777216"
     );
-    let providers = vec![Arc::new(Declared::parse(&text, &|_| None).unwrap())];
+    let providers = vec![Arc::new(SourceDeclaration::parse(&text, &|_| None).unwrap())];
     let search = Settings { providers, ..Settings::default() };
     let mut config = ServerConfig { search, ..ServerConfig::default() };
     change(&mut config);

@@ -3,7 +3,7 @@
 use crate::searches::{ids, of, search};
 use crate::sources::{Sources, config};
 use crate::support::{Server, point};
-use meridian_federation::Declared;
+use meridian_federation::SourceDeclaration;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -54,14 +54,14 @@ fn own_collections_are_read_until_enough_answers_the_question() {
 }
 
 /// Creates a provider with endless pages of 40 results each.
-fn pages(sources: &Sources, name: &str, query: &str, paging: &str) -> Arc<Declared> {
+fn pages(sources: &Sources, name: &str, query: &str, paging: &str) -> Arc<SourceDeclaration> {
     let text = format!(
         "name = \"{name}\"\n[takes]\nkeywords = \"all\"\n[request]\nurl = \"http://{}/pages\"\n[request.query]\n{query}\n\
          [paging]\nsize = 40\n{paging}\n[answer]\nformat = \"json\"\nitems = \"items\"\n[answer.map]\nid = \"id\"\ntext = \"text\"\n\
          [limits]\nallow_private = true",
         sources.address
     );
-    Arc::new(Declared::parse(&text, &|_| None).unwrap())
+    Arc::new(SourceDeclaration::parse(&text, &|_| None).unwrap())
 }
 
 #[test]

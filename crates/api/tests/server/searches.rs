@@ -98,7 +98,7 @@ fn a_private_address_is_not_called_and_a_budget_is_kept() {
         "name = \"inside\"\n[request]\nurl = \"http://{}/good\"\n[answer]\nformat = \"json\"\nitems = \"items\"\n[answer.map]\nid = \"id\"",
         sources.address
     );
-    let inside = std::sync::Arc::new(meridian_federation::Declared::parse(&text, &|_| None).unwrap());
+    let inside = std::sync::Arc::new(meridian_federation::SourceDeclaration::parse(&text, &|_| None).unwrap());
     let server = Server::with(config(vec![inside, sources.provider("empty", "cost = 1\nbudget = 1")]));
     let question = |n: u32| json!({"keywords": format!("flood {n}"), "providers": ["inside", "empty"]});
     let first = search(&server, &question(1));
@@ -141,7 +141,7 @@ fn a_broken_connection_loses_and_repeats_nothing() {
         "name = \"pages\"\n[takes]\nkeywords = \"all\"\n[request]\nurl = \"http://{}/pages\"\n[request.query]\npage = \"{{page}}\"\n[paging]\nkind = \"page\"\nsize = 40\npages_max = 5\n[answer]\nformat = \"json\"\nitems = \"items\"\n[answer.map]\nid = \"id\"\ntext = \"text\"\n[limits]\nallow_private = true",
         sources.address
     );
-    let provider = std::sync::Arc::new(meridian_federation::Declared::parse(&declaration, &|_| None).unwrap());
+    let provider = std::sync::Arc::new(meridian_federation::SourceDeclaration::parse(&declaration, &|_| None).unwrap());
     let server = Server::with(config(vec![provider]));
     let id = begin(&server, &json!({"keywords": "flood", "limit": 200, "providers": ["pages"]}));
     let mut packets: Vec<Value> = Vec::new();

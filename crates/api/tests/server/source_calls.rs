@@ -3,13 +3,13 @@
 use crate::searches::{ids, of, search};
 use crate::sources::{Sources, config, json as answer_of, typed};
 use crate::support::Server;
-use meridian_federation::Declared;
+use meridian_federation::SourceDeclaration;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Starts a server that calls these sources, and never joins searches.
-fn asking(providers: Vec<Arc<Declared>>) -> Server {
+fn asking(providers: Vec<Arc<SourceDeclaration>>) -> Server {
     let mut config = config(providers);
     config.search.join = Duration::ZERO;
     Server::with(config)

@@ -1,7 +1,7 @@
 //! Sources on the loopback interface, sound and faulty.
 
 use meridian_api::ServerConfig;
-use meridian_federation::{Declared, Settings, provider::shipped};
+use meridian_federation::{Settings, SourceDeclaration, provider::shipped};
 use std::collections::{HashMap, VecDeque};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -51,37 +51,37 @@ impl Sources {
 
     /// Builds a provider from a declaration over the source of its name: `SOURCE` stands for its address, and
     /// `[limits]` come last.
-    pub fn declared(&self, name: &str, text: &str) -> Arc<Declared> {
+    pub fn declared(&self, name: &str, text: &str) -> Arc<SourceDeclaration> {
         let text = text.replace("SOURCE", &format!("http://{}/{name}", self.address));
         let text = format!("name = \"{name}\"\n{text}\nallow_private = true\n");
-        Arc::new(Declared::parse(&text, &shipped::text).unwrap())
+        Arc::new(SourceDeclaration::parse(&text, &shipped::text).unwrap())
     }
 
     /// Builds a provider over one of the sources.
-    pub fn provider(&self, name: &str, more: &str) -> Arc<Declared> {
+    pub fn provider(&self, name: &str, more: &str) -> Arc<SourceDeclaration> {
         let text = format!(
             "name = \"{name}\"\n[takes]\nkeywords = \"all\"\n[request]\nurl = \"http://{}/{name}\"\n[request.query]\nq = \"{{words}}\"\n\
              [answer]\nformat = \"json\"\nitems = \"items\"\n[answer.map]\nid = \"id\"\ntext = \"text\"\nlon = \"lon\"\nlat = \"lat\"\n\
              [limits]\nallow_private = true\nretries = 0\n{more}",
             self.address
         );
-        Arc::new(Declared::parse(&text, &|_| None).unwrap())
+        Arc::new(SourceDeclaration::parse(&text, &|_| None).unwrap())
     }
 
     /// Builds a shipped provider that calls this server.
-    pub fn shipped(&self, name: &str) -> Arc<Declared> {
+    pub fn shipped(&self, name: &str) -> Arc<SourceDeclaration> {
         let set = match name {
             "rss" => format!("feed = \"http://{}/{name}\"", self.address),
             "ogc-features" => format!("base = \"http://{}/{name}\"\ncollection = \"c\"", self.address),
             _ => format!("base = \"http://{}/{name}\"", self.address),
         };
         let text = format!("name = \"{name}\"\nextends = \"{name}\"\n[set]\n{set}\n[limits]\nallow_private = true\n");
-        Arc::new(Declared::parse(&text, &shipped::text).unwrap())
+        Arc::new(SourceDeclaration::parse(&text, &shipped::text).unwrap())
     }
 }
 
 /// Returns the configuration of a server that calls these sources.
-pub fn config(providers: Vec<Arc<Declared>>) -> ServerConfig {
+pub fn config(providers: Vec<Arc<SourceDeclaration>>) -> ServerConfig {
     let patient = Duration::from_secs(60);
     ServerConfig {
         search: Settings { providers, gone: patient, wait: patient, ..Settings::default() },

@@ -6,7 +6,7 @@ use super::{
 };
 use meridian_model::time::format_instant;
 use meridian_store::bucket::{
-    self, Bucket, Flushed, OnRoll, PIN_HELD, PinUse, ReaderPin, SERVER_HELD, Serves, StoredStatus, Survey,
+    self, Bucket, FlushedTotals, OnRoll, PIN_HELD, PinUse, ReaderPin, SERVER_HELD, Serves, StoredStatus, Survey,
     SurveyedCollection,
 };
 use meridian_store::seams::{Clock, Seams};
@@ -160,7 +160,7 @@ fn collection(found: SurveyedCollection, leases: &[bucket::GroupOwner], pins: &[
         Ok(flushed) => (Some(flushed), None),
         Err(e) => (None, Some(e.to_string())),
     };
-    let of = |get: fn(&Flushed) -> u64| flushed.as_ref().map(get);
+    let of = |get: fn(&FlushedTotals) -> u64| flushed.as_ref().map(get);
     let tail = match flushed.as_ref().and_then(|flushed| flushed.tail.as_ref()) {
         None => None,
         Some(Ok(tail)) => Some(Tail { entries: tail.entries, bytes: tail.bytes }),

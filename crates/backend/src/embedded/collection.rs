@@ -24,7 +24,7 @@ use meridian_query::{
 };
 use meridian_store::seams::Random;
 use meridian_store::{
-    CollectionStats, Imported, PartView, Partitions, Settings, Snapshot, StoreError, Write, WriteError,
+    CollectionStats, ImportOrigin, PartView, Partitions, Settings, Snapshot, StoreError, Write, WriteError,
 };
 use std::sync::Arc;
 use tokio::time::{Duration, Instant};
@@ -324,7 +324,7 @@ impl Part for Local {
         Ok((Head::of(&snapshot), Box::new(rows)))
     }
 
-    fn imported(&self) -> Option<Imported> {
+    fn imported(&self) -> Option<ImportOrigin> {
         self.collection().imported()
     }
 

@@ -3,7 +3,7 @@
 //! The store's queue chooses a leader among the waiting writes. Its task commits the group: on its own worker thread
 //! while the disk is quick, on another thread while it is slow. The other tasks wait without a thread.
 
-use meridian_store::{Pending, Turn, WriteError, Written};
+use meridian_store::{PendingWrite, Turn, WriteError, Written};
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -24,9 +24,9 @@ pub(super) struct CommitExecutor {
 }
 
 /// A worker that runs a commit.
-struct Held<'a>(&'a AtomicUsize);
+struct CommitGuard<'a>(&'a AtomicUsize);
 
-impl Drop for Held<'_> {
+impl Drop for CommitGuard<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::AcqRel);
     }
@@ -37,7 +37,7 @@ impl CommitExecutor {
     /// cancels the write, unless it is being committed. A commit of `small` writes may run on this thread.
     pub(super) async fn finish(
         self: Arc<Self>,
-        pending: Pending,
+        pending: PendingWrite,
         deadline: Instant,
         small: bool,
     ) -> Result<Written, WriteError> {
@@ -68,14 +68,14 @@ impl CommitExecutor {
 
     /// Takes the worker, unless commits are slow or no other worker would be left. So other requests continue, however
     /// long the disk takes this time.
-    fn hold(&self, workers: usize) -> Option<Held<'_>> {
+    fn hold(&self, workers: usize) -> Option<CommitGuard<'_>> {
         if Duration::from_nanos(self.longest.load(Ordering::Relaxed)) > QUICK {
             return None;
         }
         // Counted before the test, so that two commits cannot both take the last free worker; `held` undoes it on
         // refusal.
         let before = self.held.fetch_add(1, Ordering::AcqRel);
-        let held = Held(&self.held);
+        let held = CommitGuard(&self.held);
         (before + 1 < workers).then_some(held)
     }
 
@@ -89,7 +89,7 @@ impl CommitExecutor {
 }
 
 /// Waits for the outcome of a write; if it leads, the commit gets a blocking thread.
-async fn wait(pending: Arc<Pending>, deadline: Instant) -> Result<Written, WriteError> {
+async fn wait(pending: Arc<PendingWrite>, deadline: Instant) -> Result<Written, WriteError> {
     let mut late = false;
     loop {
         let turn = poll_fn(|cx| pending.poll(cx.waker()));

@@ -18,12 +18,12 @@ type Row = (Batch, Option<Seq>, Option<f64>);
 /// Rows of one partition with all columns, since the caller's sink names the columns it wants only once all rows are
 /// known.
 #[derive(Default)]
-struct Gathered {
+struct GatheredRows {
     total: u64,
     rows: Vec<Row>,
 }
 
-impl RowSink for Gathered {
+impl RowSink for GatheredRows {
     fn begin(&mut self, _: &Schema, layout: &Layout, total: u64, _: usize) -> Projection {
         self.total = total;
         Projection::all(layout)
@@ -66,7 +66,7 @@ pub(super) fn near(
     let wanted = question.skip.saturating_add(question.limit);
     let each = Near { skip: 0, limit: wanted.min(NEAREST_MAX), ..*question };
     for part in parts {
-        let mut gathered = Gathered::default();
+        let mut gathered = GatheredRows::default();
         if !part.near(&each, rows_max.map(|max| max / parts.len()), &mut gathered)? {
             return Ok(false);
         }
@@ -99,7 +99,7 @@ pub(super) fn page(
     let shape = shape(first.schema());
     let (mut total, mut rows) = (0u64, Vec::new());
     for part in parts {
-        let mut gathered = Gathered::default();
+        let mut gathered = GatheredRows::default();
         part.page(skip.saturating_sub(total), limit.saturating_sub(rows.len()), control, &mut gathered)?;
         total = total.saturating_add(gathered.total);
         rows.append(&mut gathered.rows);
@@ -123,7 +123,7 @@ pub(super) fn sample(
     }
     // The others follow, since it may have become empty meanwhile.
     for part in parts.iter().cycle().skip(drawn).take(parts.len()) {
-        let mut gathered = Gathered::default();
+        let mut gathered = GatheredRows::default();
         if part.sample(random, control, &mut gathered)? {
             let (schema, total) = (shape(part.schema()), gathered.total);
             pass(gathered.rows, total, &schema, sink)?;

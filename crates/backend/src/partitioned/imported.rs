@@ -5,11 +5,11 @@
 
 use crate::collection::Part;
 use meridian_model::{Invalid, Positions, Seq, Seqs};
-use meridian_store::{Imported, StoreError};
+use meridian_store::{ImportOrigin, StoreError};
 
 /// Refuses a place in a stream before the restore.
-pub(super) fn check_after(imported: Option<&Imported>, after: &Seqs, partitions: usize) -> Result<(), StoreError> {
-    let Some(Imported { upto, .. }) = imported else { return Ok(()) };
+pub(super) fn check_after(imported: Option<&ImportOrigin>, after: &Seqs, partitions: usize) -> Result<(), StoreError> {
+    let Some(ImportOrigin { upto, .. }) = imported else { return Ok(()) };
     let first: Seqs = std::iter::repeat_n(Seq::end_of(*upto), partitions).collect();
     if after.covers(&first) {
         return Ok(());
@@ -23,7 +23,7 @@ pub(super) fn check_after(imported: Option<&Imported>, after: &Seqs, partitions:
 
 /// Moves positions past the restore, and counts the events skipped.
 pub(crate) fn pass(parts: &[&dyn Part], after: &Positions) -> Result<(Positions, u64), StoreError> {
-    let Some(Imported { upto, from }) = parts.first().and_then(|part| part.imported()) else {
+    let Some(ImportOrigin { upto, from }) = parts.first().and_then(|part| part.imported()) else {
         return Ok((after.clone(), 0));
     };
     let behind: Positions = std::iter::repeat_n(upto, parts.len()).collect();

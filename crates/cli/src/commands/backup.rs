@@ -2,7 +2,7 @@
 
 use crate::args::{OwnerArgs, OwnerTarget, Target};
 use crate::commands::client::Client;
-use crate::commands::copied::Copied;
+use crate::commands::copied::CopyProgress;
 use crate::failure::Failure;
 use crate::output::say;
 use crate::trust;
@@ -66,7 +66,7 @@ pub fn run(args: &BackupArgs) -> Result<(), Failure> {
     let mut answer = client
         .post_stream(&["backup"], &json!({ "have": have, "tenant": args.tenant, "key": key.map(|(text, _)| text) }))?;
     let folder = older.map_or_else(open, Ok)?;
-    let mut copied = Copied::start("backup");
+    let mut copied = CopyProgress::start("backup");
     let received = folder.receive(&mut answer, &mut |bytes| copied.add(bytes));
     copied.end();
     // Returned after the display has ended, so that the error is not printed over it.

@@ -47,14 +47,14 @@ pub struct Client {
 
 /// A data folder or a bucket, opened and served on a loopback port that only this process knows.
 struct LocalServer {
-    held: Held,
+    held: HeldResource,
     runtime: Runtime,
     stop: oneshot::Sender<()>,
     served: JoinHandle<io::Result<()>>,
 }
 
 /// Resources released at the end.
-enum Held {
+enum HeldResource {
     Store(Arc<Store>),
     #[cfg(feature = "cluster")]
     Visit(Box<Visit>),
@@ -99,7 +99,7 @@ impl Client {
         let runtime = LocalServer::runtime()?;
         let visit = runtime.block_on(Visit::begin(config))?;
         let backend = visit.backend();
-        Client::of_own(LocalServer::serve(address, runtime, Held::Visit(Box::new(visit)), backend)?)
+        Client::of_own(LocalServer::serve(address, runtime, HeldResource::Visit(Box::new(visit)), backend)?)
     }
 
     #[cfg(not(feature = "cluster"))]
@@ -134,7 +134,7 @@ impl Client {
             }
         });
         let backend = Embedded::with_records(store.clone(), records);
-        Client::of_own(LocalServer::serve(address, runtime, Held::Store(store), backend)?)
+        Client::of_own(LocalServer::serve(address, runtime, HeldResource::Store(store), backend)?)
     }
 
     #[cfg(not(feature = "cluster"))]
@@ -174,7 +174,7 @@ impl Client {
         Client::of_own(LocalServer::serve(
             &folder.display().to_string(),
             LocalServer::runtime()?,
-            Held::Store(store),
+            HeldResource::Store(store),
             backend,
         )?)
     }
@@ -248,7 +248,7 @@ impl LocalServer {
     fn serve(
         place: &str,
         runtime: Runtime,
-        held: Held,
+        held: HeldResource,
         backend: Arc<dyn Backend>,
     ) -> Result<(LocalServer, String, String), Failure> {
         let seams = Seams::real();
@@ -285,9 +285,9 @@ impl LocalServer {
         let _ = self.runtime.block_on(self.served);
         // Its threads end later: calls to a bucket run on them.
         let closed = match self.held {
-            Held::Store(store) => store.close().map_err(Failure::from),
+            HeldResource::Store(store) => store.close().map_err(Failure::from),
             #[cfg(feature = "cluster")]
-            Held::Visit(visit) => self.runtime.block_on(visit.end()),
+            HeldResource::Visit(visit) => self.runtime.block_on(visit.end()),
         };
         self.runtime.shutdown_timeout(Duration::from_secs(1));
         closed

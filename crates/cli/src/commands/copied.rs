@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 const LINE_EVERY: Duration = Duration::from_secs(5);
 
 /// Shows bytes as they are copied.
-pub struct Copied {
+pub struct CopyProgress {
     bar: ProgressBar,
     name: &'static str,
     bytes: u64,
@@ -16,9 +16,9 @@ pub struct Copied {
     last_line: Instant,
 }
 
-impl Copied {
+impl CopyProgress {
     /// Starts to show a copy of unknown size.
-    pub fn start(name: &'static str) -> Copied {
+    pub fn start(name: &'static str) -> CopyProgress {
         // Hidden if standard error is not a terminal.
         let bar = ProgressBar::no_length();
         if let Ok(style) = ProgressStyle::with_template("{prefix} {spinner}  {msg}") {
@@ -26,7 +26,7 @@ impl Copied {
         }
         bar.set_prefix(name);
         let now = Instant::now();
-        Copied { bar, name, bytes: 0, begun: now, last_line: now }
+        CopyProgress { bar, name, bytes: 0, begun: now, last_line: now }
     }
 
     /// Adds copied bytes.

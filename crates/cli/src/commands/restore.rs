@@ -2,7 +2,7 @@
 
 use crate::args::{OwnerArgs, OwnerTarget, Target};
 use crate::commands::backup::{list, read_key};
-use crate::commands::copied::Copied;
+use crate::commands::copied::CopyProgress;
 use crate::commands::create;
 use crate::failure::Failure;
 use crate::output::say;
@@ -54,7 +54,7 @@ pub fn run(args: &RestoreArgs) -> Result<(), Failure> {
     let partitions = partitions.map_err(|e| Failure::Usage(format!("--partitions: {e}")))?;
     let key = args.key.as_deref().map(read_key).transpose()?.map(|(_, key)| key);
     let restore = Restore::of(&args.dir).with_key(key.clone()).in_partitions(partitions);
-    let mut copied = Copied::start("restore");
+    let mut copied = CopyProgress::start("restore");
     let restored = match &target {
         OwnerTarget::Bucket { address, config } => {
             into_bucket(&restore, address, config.as_deref(), &mut |bytes| copied.add(bytes))

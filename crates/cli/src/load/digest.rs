@@ -26,7 +26,7 @@ impl Digest {
         let record = batch.to_record_batch()?;
         let failed = |e: arrow_schema::ArrowError| Invalid::new(format!("a batch could not be encoded: {e}"));
         let mut writer =
-            arrow_ipc::writer::StreamWriter::try_new(Hashed(&mut self.hash), &record.schema()).map_err(failed)?;
+            arrow_ipc::writer::StreamWriter::try_new(HashWriter(&mut self.hash), &record.schema()).map_err(failed)?;
         writer.write(&record).and_then(|()| writer.finish()).map_err(failed)?;
         drop(writer);
         // Two batches without rows between them would have the same digest; the ordinal distinguishes them.
@@ -40,9 +40,9 @@ fn salt_text(salt: u64) -> String {
     if salt == 0 { String::new() } else { format!(":{salt:x}") }
 }
 
-struct Hashed<'a>(&'a mut XxHash3_128);
+struct HashWriter<'a>(&'a mut XxHash3_128);
 
-impl Write for Hashed<'_> {
+impl Write for HashWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         // Through a writer, so that the encoded batch is hashed as it is produced and never held.
         self.0.write(bytes);

@@ -16,7 +16,7 @@ use crate::failure::Failure;
 use crate::output::say;
 use crate::schema_arg;
 use crate::units::count_text;
-use crate::upload::Stored;
+use crate::upload::StoredCounts;
 pub use args::LoadArgs;
 use digest::Digest;
 use meridian_formats::{BatchLimits, EventReader, ReadError, ReadOptions};
@@ -127,7 +127,7 @@ impl Into<'_> {
     }
 
     /// Writes a batch; a collection created for it is removed if the batch is refused.
-    fn write(&mut self, batch: Batch, key: String) -> Result<Stored, Failure> {
+    fn write(&mut self, batch: Batch, key: String) -> Result<StoredCounts, Failure> {
         if self.place.schema().is_some() {
             return self.place.write(batch, key);
         }

@@ -1,7 +1,7 @@
 //! The bytes of an input: files and pipes, counted, decompressed, with their format detected.
 
 use crate::failure::Failure;
-use meridian_formats::{EventReader, Format, Inferred, ReadError, ReadOptions, decompress, is_compressed, peek};
+use meridian_formats::{EventReader, Format, Inference, ReadError, ReadOptions, decompress, is_compressed, peek};
 use meridian_model::Schema;
 use std::fs::File;
 use std::io::{self, Cursor, Read};
@@ -51,7 +51,7 @@ impl Source {
             (path.display().to_string(), meta.is_file().then_some(meta.len()), Box::new(file))
         };
         let broken = |e: io::Error| Failure::Bad(format!("{name}: {}", explain(e)));
-        let counted = Counted { inner: raw, read: read.clone() };
+        let counted = CountingReader { inner: raw, read: read.clone() };
         let plain = decompress(Box::new(counted)).map_err(broken)?;
         // Kept, since a pipe cannot be read twice: the schema is inferred from the sample, which is then read again as
         // data.
@@ -77,7 +77,7 @@ impl Source {
     }
 
     /// Infers a schema from its first events, and reports what else it seems to contain.
-    pub fn infer(&mut self, options: &ReadOptions) -> Result<Inferred, Failure> {
+    pub fn infer(&mut self, options: &ReadOptions) -> Result<Inference, Failure> {
         let guess = self.guess(options)?;
         guess.map_err(|e| {
             let hint = super::surplus::hint(&self.name, &e, options);
@@ -85,7 +85,7 @@ impl Source {
         })
     }
 
-    fn guess(&mut self, options: &ReadOptions) -> Result<Result<Inferred, ReadError>, Failure> {
+    fn guess(&mut self, options: &ReadOptions) -> Result<Result<Inference, ReadError>, Failure> {
         Ok(match &self.in_place {
             Some(path) => meridian_formats::infer_path(self.format, path, options),
             None if self.sample_is_all => {
@@ -182,12 +182,12 @@ pub fn explain(error: io::Error) -> String {
     }
 }
 
-struct Counted<R> {
+struct CountingReader<R> {
     inner: R,
     read: Arc<AtomicU64>,
 }
 
-impl<R: Read> Read for Counted<R> {
+impl<R: Read> Read for CountingReader<R> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let n = self.inner.read(out)?;
         // Relaxed: only the progress display reads it.

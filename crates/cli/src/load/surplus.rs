@@ -4,7 +4,7 @@ use super::LoadArgs;
 use super::source::{self, STANDARD_INPUT};
 use crate::failure::Failure;
 use crate::units::count_text;
-use meridian_formats::{OnError, ReadError, ReadOptions, Rejected, Rejects, Report, Unknown};
+use meridian_formats::{OnError, ReadError, ReadOptions, RejectedEvent, Rejects, Report, Unknown};
 use meridian_model::Invalid;
 use serde_json::json;
 use std::fs::File;
@@ -52,7 +52,7 @@ fn unwritable(path: &std::path::Path, error: &io::Error) -> Failure {
     Failure::Usage(format!("--rejects: {} cannot be written: {error}", path.display()))
 }
 
-fn line(input: &str, rejected: &Rejected<'_>) -> String {
+fn line(input: &str, rejected: &RejectedEvent<'_>) -> String {
     let mistake = rejected.mistake;
     let head = json!({"input": input, "line": mistake.line, "field": mistake.field, "reason": mistake.detail});
     let mut line = head.to_string();

@@ -15,9 +15,9 @@ pub type Message = (Level, &'static str, String);
 
 /// Messages written in the last second.
 #[derive(Default)]
-pub struct Flood(HashMap<u64, Recent>);
+pub struct Flood(HashMap<u64, RecentMessage>);
 
-struct Recent {
+struct RecentMessage {
     written: Instant,
     suppressed: u64,
     message: Message,
@@ -44,7 +44,7 @@ impl Flood {
         }
         match self.0.entry(key) {
             Entry::Vacant(new) => {
-                new.insert(Recent { written: now, suppressed: 0, message: message() });
+                new.insert(RecentMessage { written: now, suppressed: 0, message: message() });
                 Decision::Write { suppressed: 0 }
             }
             Entry::Occupied(mut known) => {
@@ -61,7 +61,7 @@ impl Flood {
 
     /// Returns suppressed messages that have not recurred within a second, with their numbers.
     pub fn stopped(&mut self, now: Instant) -> Vec<(Message, u64)> {
-        let over = |recent: &Recent| now.duration_since(recent.written) >= QUIET;
+        let over = |recent: &RecentMessage| now.duration_since(recent.written) >= QUIET;
         let told = self.0.extract_if(|_, recent| over(recent)).map(|(_, recent)| (recent.message, recent.suppressed));
         told.filter(|(_, suppressed)| *suppressed > 0).collect()
     }

@@ -1,12 +1,12 @@
 //! Validates a declaration file. Every value is checked once, and an error names its key.
 
 use super::file::{File, LimitsFile, PagingFile};
-use super::mapping::Mapping;
+use super::mapping::ResponseMapping;
 use super::path::Path;
 use super::sign::Sign;
 use super::template::Template;
 use super::token::Token;
-use super::{Declared, Paging};
+use super::{Paging, SourceDeclaration};
 use crate::health::Limits;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -44,7 +44,7 @@ type Templates = Vec<(String, Template)>;
 
 impl File {
     /// Validates and converts the file.
-    pub(super) fn declared(self) -> Result<Declared, String> {
+    pub(super) fn declared(self) -> Result<SourceDeclaration, String> {
         self.check_names()?;
         self.limits.check()?;
         let fixed = |text: &str| {
@@ -81,12 +81,12 @@ impl File {
         let request = || std::iter::once(&url).chain([&query, &headers, &body].into_iter().flatten().map(|q| &q.1));
         self.paging.check(request())?;
         let counts = request().any(|template| template.variables().any(|name| name == "limit"));
-        let mapping = Mapping::new(&self.answer, &fixed)?;
+        let mapping = ResponseMapping::new(&self.answer, &fixed)?;
         let sign = self.request.sign.as_ref().map(|sign| Sign::new(sign, &secret)).transpose()?;
         let token = self.token.as_ref().map(|token| Token::new(token, &secret, &fixed)).transpose()?;
         let next = Path::parse(&self.paging.path).map_err(|e| format!("paging.path: {e}"))?;
         let limits = self.limits;
-        Ok(Declared {
+        Ok(SourceDeclaration {
             method: self.request.method,
             url,
             query,

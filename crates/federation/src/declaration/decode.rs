@@ -83,13 +83,13 @@ fn declared(bytes: &[u8]) -> Option<String> {
 }
 
 /// An element that is still open.
-struct Open {
+struct OpenElement {
     name: String,
     members: Map<String, Value>,
     text: String,
 }
 
-impl Open {
+impl OpenElement {
     fn add(&mut self, name: String, value: Value) {
         match self.members.get_mut(&name) {
             None => drop(self.members.insert(name, value)),
@@ -113,7 +113,7 @@ impl Open {
 
 fn xml(text: &str) -> Result<Value, String> {
     let mut reader = Reader::from_str(text);
-    let mut open = vec![Open { name: String::new(), members: Map::new(), text: String::new() }];
+    let mut open = vec![OpenElement { name: String::new(), members: Map::new(), text: String::new() }];
     loop {
         let event = reader.read_event().map_err(|e| format!("at byte {}: {e}", reader.error_position()))?;
         let depth = open.len();
@@ -154,7 +154,7 @@ fn xml(text: &str) -> Result<Value, String> {
     }
 }
 
-fn element(start: &BytesStart<'_>) -> Result<Open, String> {
+fn element(start: &BytesStart<'_>) -> Result<OpenElement, String> {
     let name = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let mut members = Map::new();
     // The parser compares each name with all earlier ones, which is quadratic. The map detects duplicates as well.
@@ -166,7 +166,7 @@ fn element(start: &BytesStart<'_>) -> Result<Open, String> {
             return Err("an element has two attributes of one name".to_owned());
         }
     }
-    Ok(Open { name: name(start.name().as_ref()), members, text: String::new() })
+    Ok(OpenElement { name: name(start.name().as_ref()), members, text: String::new() })
 }
 
 fn csv(text: &str) -> Result<Value, String> {

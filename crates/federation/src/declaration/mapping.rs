@@ -22,7 +22,7 @@ enum Empty {
 
 /// The mapping of a response.
 #[derive(Debug, Clone)]
-pub struct Mapping {
+pub struct ResponseMapping {
     format: ResponseFormat,
     items: Path,
     empty: Option<Empty>,
@@ -49,7 +49,7 @@ type MappedField = (&'static str, bool, fn(&SearchResult) -> bool);
 
 /// The contents of a response.
 #[derive(Debug)]
-pub struct Mapped {
+pub struct MappedResponse {
     /// The results.
     pub found: Vec<SearchResult>,
     /// Items that could not be mapped.
@@ -58,10 +58,10 @@ pub struct Mapped {
     pub value: Value,
 }
 
-impl Mapping {
+impl ResponseMapping {
     /// Parses the rules of a declaration; `fixed` inserts the values of `[set]`. The error names the key, also for a
     /// rule that could never match.
-    pub fn new(file: &AnswerFile, fixed: &dyn Fn(&str) -> String) -> Result<Mapping, String> {
+    pub fn new(file: &AnswerFile, fixed: &dyn Fn(&str) -> String) -> Result<ResponseMapping, String> {
         let map = &file.map;
         let rule = |key: &str, text: &Option<String>| {
             let read = |text: &String| Rule::parse(&fixed(text)).map_err(|e| format!("answer.map.{key}: {e}"));
@@ -91,7 +91,7 @@ impl Mapping {
         let more = file.more.iter().map(|(name, text)| {
             Ok((name.clone(), Rule::parse(&fixed(text)).map_err(|e| format!("answer.more.{name}: {e}"))?))
         });
-        let mapping = Mapping {
+        let mapping = ResponseMapping {
             format: file.format,
             items: top("items", &file.items)?,
             empty: match file.empty.as_deref() {
@@ -201,7 +201,7 @@ impl Mapping {
     }
 
     /// Maps a response. The error is a sentence about the source: its response is not as declared.
-    pub fn read(&self, content_type: &str, bytes: &[u8]) -> Result<Mapped, String> {
+    pub fn read(&self, content_type: &str, bytes: &[u8]) -> Result<MappedResponse, String> {
         let value = decode(self.format, content_type, bytes)?;
         let (found, unreadable) = self.with_items(&value, bytes.len(), |items| {
             let found: Vec<SearchResult> = items.iter().filter_map(|item| self.one(item)).collect();
@@ -214,7 +214,7 @@ impl Mapping {
                 "none of {unreadable} results has an id, a link, a title or a text: its shape has changed"
             ));
         }
-        Ok(Mapped { found, unreadable, value })
+        Ok(MappedResponse { found, unreadable, value })
     }
 
     /// Decodes a response and passes its items, joined, to `inspect`.
@@ -332,14 +332,14 @@ fn cut(said: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Declared;
+    use super::super::SourceDeclaration;
     use serde_json::json;
 
-    fn mapping(map: &str, format: &str, items: &str) -> super::Mapping {
+    fn mapping(map: &str, format: &str, items: &str) -> super::ResponseMapping {
         let text = format!(
             "name = \"a\"\n[request]\nurl = \"http://a\"\n[answer]\nformat = \"{format}\"\nitems = \"{items}\"\nempty = \"none\"\nerror = \"error.info\"\n[answer.map]\n{map}"
         );
-        Declared::parse(&text, &|_| None).expect("a declaration").mapping
+        SourceDeclaration::parse(&text, &|_| None).expect("a declaration").mapping
     }
 
     #[test]

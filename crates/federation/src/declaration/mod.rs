@@ -17,7 +17,7 @@ pub(crate) mod template;
 mod time_format;
 pub(crate) mod token;
 
-pub use mapping::{Mapped, Mapping};
+pub use mapping::{MappedResponse, ResponseMapping};
 pub use provider_check::{FieldCheck, ProviderCheck};
 
 use crate::health::Limits;
@@ -89,7 +89,7 @@ pub enum Paging {
 
 /// A validated declaration.
 #[derive(Debug, Clone)]
-pub struct Declared {
+pub struct SourceDeclaration {
     /// Name in questions and packets.
     pub name: String,
     /// Human-readable name.
@@ -114,7 +114,7 @@ pub struct Declared {
     pub(crate) pages_max: u64,
     pub(crate) next: Path,
     /// The response mapping.
-    pub mapping: Mapping,
+    pub mapping: ResponseMapping,
     /// Parts of a question that need no further check, since the source knows more about a result than it sends.
     pub sure_of: Vec<String>,
     /// Max concurrent calls.
@@ -127,10 +127,10 @@ pub struct Declared {
     pub(crate) allow_private: bool,
 }
 
-impl Declared {
+impl SourceDeclaration {
     /// Parses a declaration. `known` returns the text of the declaration that this one extends. The error is a
     /// sentence that names the line or the key.
-    pub fn parse(text: &str, known: &dyn Fn(&str) -> Option<String>) -> Result<Declared, String> {
+    pub fn parse(text: &str, known: &dyn Fn(&str) -> Option<String>) -> Result<SourceDeclaration, String> {
         let shown = |e: toml::de::Error| e.to_string().trim_end().to_owned();
         let table: toml::Table = text.parse().map_err(shown)?;
         let file: File = if table.contains_key("extends") {
@@ -175,8 +175,8 @@ mod tests {
     const SMALL: &str = "name = \"a\"\n[set]\nbase = \"https://example.org\"\n[request]\nurl = \"{set.base}/s\"\n\
         [request.query]\nq = \"{words}\"\n[answer]\nformat = \"json\"\nitems = \"items\"\n[answer.map]\nid = \"id\"\n";
 
-    fn parse(text: &str) -> Result<Declared, String> {
-        Declared::parse(text, &|name| (name == "a").then(|| SMALL.to_owned()))
+    fn parse(text: &str) -> Result<SourceDeclaration, String> {
+        SourceDeclaration::parse(text, &|name| (name == "a").then(|| SMALL.to_owned()))
     }
 
     #[test]

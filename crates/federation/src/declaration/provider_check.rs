@@ -1,6 +1,6 @@
 //! Tests a declaration on one response: what each field found, and what is suspicious.
 
-use super::Declared;
+use super::SourceDeclaration;
 use super::path::Path;
 use crate::search_result::SearchResult;
 use serde_json::Value;
@@ -32,7 +32,7 @@ pub struct FieldCheck {
     pub example: Option<String>,
 }
 
-impl Declared {
+impl SourceDeclaration {
     /// Maps a response and counts the fields found. The error is the sentence that a search would report.
     pub fn check_response(&self, content_type: &str, bytes: &[u8]) -> Result<ProviderCheck, String> {
         let mut check = self.mapping.inspect(content_type, bytes, |items| self.check(items))?;
@@ -100,11 +100,11 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn declared(map: &str) -> Declared {
+    fn declared(map: &str) -> SourceDeclaration {
         let text = format!(
             "name = \"a\"\n[request]\nurl = \"http://a\"\n[answer]\nformat = \"json\"\nitems = \"list\"\n[answer.map]\n{map}"
         );
-        Declared::parse(&text, &|_| None).expect("a declaration")
+        SourceDeclaration::parse(&text, &|_| None).expect("a declaration")
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Map: a response becomes results.
 
 use super::{Stage, Work, WorkLane};
-use crate::declaration::Mapped;
+use crate::declaration::MappedResponse;
 use crate::provider::{PageSummary, Response};
 use crate::search_result::SearchResult;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ impl Stage for Map {
         // Held until the results enter the next queue, since they take about as much memory as the response.
         let _held = raw.held.clone();
         let read = move || {
-            let Mapped { found, unreadable, value } = declared.mapping.read(&raw.content_type, &raw.bytes)?;
+            let MappedResponse { found, unreadable, value } = declared.mapping.read(&raw.content_type, &raw.bytes)?;
             let (items, next) = (found.len() + unreadable, declared.next(&value));
             let read = PageSummary { items, next, missing: declared.mapping.missing(&found) };
             Ok::<_, String>((read, found, unreadable))

@@ -2,7 +2,7 @@
 //! renamed the fields that the question needs.
 
 use super::Fault;
-use crate::declaration::Declared;
+use crate::declaration::SourceDeclaration;
 use crate::question::{Media, Question};
 
 /// The fields that keywords are matched against.
@@ -19,7 +19,7 @@ pub struct SchemaDrift {
 
 impl SchemaDrift {
     /// Compares the fields that a question needs with those that are mapped but missing in every result.
-    pub fn of(question: &Question, declared: &Declared, missing: &[&'static str]) -> Option<SchemaDrift> {
+    pub fn of(question: &Question, declared: &SourceDeclaration, missing: &[&'static str]) -> Option<SchemaDrift> {
         let is_open = |part: &str| !declared.sure_of.iter().any(|sure| sure == part);
         let media = if question.media == Some(Media::Videos) { "videos" } else { "images" };
         let needed = |key: &str| match key {
@@ -66,7 +66,7 @@ mod tests {
             let text = format!(
                 "name = \"a\"\n[request]\nurl = \"http://a\"\n[answer]\nformat = \"json\"\nitems = \"\"\nsure_of = [{sure_of}]\n[answer.map]\nid = \"id\"\n{map}"
             );
-            Declared::parse(&text, &|_| None).expect("a declaration")
+            SourceDeclaration::parse(&text, &|_| None).expect("a declaration")
         };
         let all = "title = \"a\"\ntext = \"b\"\nauthor = \"c\"\nlon = \"d\"\nlat = \"e\"\ntime = \"f\"\nvideos = \"g\"";
         let missing = ["title", "text", "author", "lon", "time", "videos"];

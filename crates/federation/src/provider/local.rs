@@ -66,7 +66,7 @@ impl LocalProvider {
         // Resources held by the creating request are its own.
         let current = WorkContext { slot: None, ..meridian_observe::current() };
         let current = door.as_ref().map_or(current.clone(), |door| current.holding(&door.turns));
-        let reading = Reading { question: sink.question().clone(), control, door, wants, found, wanted: 0 };
+        let reading = LocalRead { question: sink.question().clone(), control, door, wants, found, wanted: 0 };
         let collections = sink.view().list().map_err(|e| Fault::Error(e.to_string()))?;
         // The store is blocking code; this thread sleeps between demands.
         let reading = tokio::task::spawn_blocking(move || current.run(|| reading.all(&collections)));
@@ -169,7 +169,7 @@ impl Door {
 
 /// A read of collections for a search, on a thread of its own. It finds the number of results requested and then waits
 /// for further demand. So memory holds no more than that, and nothing is read without demand.
-struct Reading {
+struct LocalRead {
     question: Arc<Question>,
     control: Control,
     door: Option<Door>,
@@ -179,7 +179,7 @@ struct Reading {
     wanted: usize,
 }
 
-impl Reading {
+impl LocalRead {
     /// Reads the collections in turn until the demand ends.
     fn all(mut self, collections: &[Arc<dyn Collection>]) -> Result<(), QueryError> {
         if self.wants_more() {

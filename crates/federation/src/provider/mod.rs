@@ -1,6 +1,6 @@
 //! Providers: the sources that a search queries.
 //!
-//! A provider is a declaration file ([`Declared`](crate::Declared), queried over HTTP by [`RemoteProvider`]) or a Rust
+//! A provider is a declaration file ([`SourceDeclaration`](crate::Declared), queried over HTTP by [`RemoteProvider`]) or a Rust
 //! type that implements [`Provider`], such as [`LocalProvider`] for Meridian's collections. Either passes its results
 //! to a [`Sink`] and returns how the request ended. Its part of a search is a [`Leg`].
 

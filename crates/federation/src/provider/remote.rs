@@ -5,7 +5,7 @@ use super::tokens::Tokens;
 use super::variables::{Page, Variables};
 use super::{Fault, Provider, ProviderFuture, Sink};
 use crate::declaration::template::Template;
-use crate::declaration::{Declared, Keywords, Method, Paging};
+use crate::declaration::{Keywords, Method, Paging, SourceDeclaration};
 use crate::fetch::{self, Failure, Http, Raw, Redirects};
 use crate::health::{Gate, Health};
 use crate::question::Question;
@@ -23,7 +23,7 @@ const CACHED_MAX: usize = 32;
 /// A declared provider.
 #[derive(Debug)]
 pub struct RemoteProvider {
-    declared: Arc<Declared>,
+    declared: Arc<SourceDeclaration>,
     http: Arc<Http>,
     tokens: Tokens,
     health: Mutex<Health>,
@@ -32,7 +32,7 @@ pub struct RemoteProvider {
 
 impl RemoteProvider {
     /// Creates a provider from a declaration. All share the connections of `http`.
-    pub fn new(declared: Arc<Declared>, http: Arc<Http>) -> RemoteProvider {
+    pub fn new(declared: Arc<SourceDeclaration>, http: Arc<Http>) -> RemoteProvider {
         let health = Mutex::new(Health::new(declared.limits, Instant::now()));
         RemoteProvider { declared, http, tokens: Tokens::default(), health, cache: Mutex::default() }
     }

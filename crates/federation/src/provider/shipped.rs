@@ -2,7 +2,7 @@
 #![allow(clippy::disallowed_methods, reason = "the operator's declarations are read once, at the start")]
 
 use super::LocalProvider;
-use crate::declaration::Declared;
+use crate::declaration::SourceDeclaration;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -59,14 +59,14 @@ pub fn all() -> impl Iterator<Item = &'static str> {
 
 /// Loads the shipped declarations that `on` names (comma-separated; `all`; empty for none), and every `*.toml` of a
 /// folder. The error names the file and the key.
-pub fn load(on: &str, folder: Option<&Path>) -> Result<Vec<Arc<Declared>>, String> {
-    let mut providers: Vec<Arc<Declared>> = Vec::new();
+pub fn load(on: &str, folder: Option<&Path>) -> Result<Vec<Arc<SourceDeclaration>>, String> {
+    let mut providers: Vec<Arc<SourceDeclaration>> = Vec::new();
     let named: Vec<&str> = match on.trim() {
         "all" => names().collect(),
         list => list.split(',').map(str::trim).filter(|name| !name.is_empty()).collect(),
     };
     let mut add = |shown: &str, text: &str| -> Result<(), String> {
-        let declared = Declared::parse(text, &self::text).map_err(|e| format!("{shown}: {e}"))?;
+        let declared = SourceDeclaration::parse(text, &self::text).map_err(|e| format!("{shown}: {e}"))?;
         if declared.name == LocalProvider::NAME || providers.iter().any(|other| other.name == declared.name) {
             return Err(format!("{shown}: another provider has the name {:?}", declared.name));
         }

@@ -1,7 +1,7 @@
 //! The interface through which a provider delivers its results.
 
 use super::{Fault, Leg};
-use crate::declaration::Declared;
+use crate::declaration::SourceDeclaration;
 use crate::fetch::Raw;
 use crate::question::Question;
 use crate::search_result::SearchResult;
@@ -34,7 +34,7 @@ pub(crate) type Push<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 /// A response as received.
 pub struct Response {
     /// The declaration that maps it.
-    pub declared: Arc<Declared>,
+    pub declared: Arc<SourceDeclaration>,
     /// Its body.
     pub raw: Raw,
     /// Replies to the provider, which needs the location of the next page.
@@ -114,7 +114,7 @@ impl Sink {
     }
 
     /// Delivers a response to be mapped by its declaration, and waits for its summary.
-    pub async fn response(&self, declared: Arc<Declared>, raw: Raw) -> Result<PageSummary, Fault> {
+    pub async fn response(&self, declared: Arc<SourceDeclaration>, raw: Raw) -> Result<PageSummary, Fault> {
         let (reply, read) = oneshot::channel();
         self.intake.response(self.leg.clone(), Response { declared, raw, reply }).await;
         match read.await {

@@ -2,12 +2,12 @@
 #![allow(clippy::disallowed_methods, reason = "tests read files and clocks as they are")]
 
 use super::{LocalProvider, shipped};
-use crate::declaration::Declared;
+use crate::declaration::SourceDeclaration;
 use serde_json::{Value, json};
 use std::path::Path;
 
 /// Sample values for declarations that need some.
-fn declared(name: &str) -> Declared {
+fn declared(name: &str) -> SourceDeclaration {
     let text = match name {
         "rss" => "name = \"x\"\nextends = \"rss\"\n[set]\nfeed = \"https://example.org/feed\"".to_owned(),
         "ogc-features" => {
@@ -18,7 +18,7 @@ fn declared(name: &str) -> Declared {
         "stac" => "name = \"x\"\nextends = \"stac\"\n[set]\nbase = \"https://example.org\"".to_owned(),
         _ => shipped::text(name).expect(name),
     };
-    Declared::parse(&text, &shipped::text).unwrap_or_else(|e| panic!("{name}: {e}"))
+    SourceDeclaration::parse(&text, &shipped::text).unwrap_or_else(|e| panic!("{name}: {e}"))
 }
 
 fn features(name: &str, fixture: &[u8]) -> Vec<Value> {

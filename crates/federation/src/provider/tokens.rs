@@ -1,7 +1,7 @@
 //! Access tokens: short-lived keys that some sources issue for a name and a password.
 
 use super::Fault;
-use crate::declaration::Declared;
+use crate::declaration::SourceDeclaration;
 use crate::declaration::path::Path;
 use crate::declaration::template::Template;
 use crate::declaration::token::Token;
@@ -37,7 +37,12 @@ impl fmt::Debug for Tokens {
 impl Tokens {
     /// Returns the token, requested if absent or expired; `None` if the source requires none. Concurrent callers wait
     /// for the same request.
-    pub async fn get(&self, declared: &Declared, http: &Http, time: Duration) -> Result<Option<String>, Fault> {
+    pub async fn get(
+        &self,
+        declared: &SourceDeclaration,
+        http: &Http,
+        time: Duration,
+    ) -> Result<Option<String>, Fault> {
         let Some(token) = &declared.token else { return Ok(None) };
         // Held during the request, so that many searches of one source cause one token request.
         let mut held = self.held.lock().await;
@@ -58,7 +63,12 @@ impl Tokens {
 }
 
 impl Token {
-    async fn ask(&self, declared: &Declared, http: &Http, time: Duration) -> Result<(String, Duration), Fault> {
+    async fn ask(
+        &self,
+        declared: &SourceDeclaration,
+        http: &Http,
+        time: Duration,
+    ) -> Result<(String, Duration), Fault> {
         let wrong = |why: String| Fault::Error(format!("no access token could be had: {why}"));
         let url = Url::parse(&self.url).map_err(|e| wrong(e.to_string()))?;
         if !declared.allow_private {

@@ -1,6 +1,6 @@
 //! Variables of a request: the values that a question provides for the templates of a declaration.
 
-use crate::declaration::{Declared, template};
+use crate::declaration::{SourceDeclaration, template};
 use crate::question::Question;
 
 /// The year 2100, in microseconds since 1970: the end of an unbounded interval.
@@ -21,7 +21,7 @@ pub enum Page {
 #[derive(Debug, Clone, Copy)]
 pub struct Variables<'a> {
     /// The provider.
-    pub declared: &'a Declared,
+    pub declared: &'a SourceDeclaration,
     /// The question.
     pub question: &'a Question,
     /// The page requested.

@@ -27,7 +27,7 @@ use meridian_model::policy::queue::Class;
 use meridian_model::policy::quota::Quota;
 use meridian_observe::{self as observe, Kind, Span, Tracer, WorkContext};
 use parking_lot::Mutex;
-use registry::{Admitted, EndedSearch, Registry, Running};
+use registry::{Admission, EndedSearch, Registry, RunningSlot};
 use serde_json::{Map, Value};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -178,9 +178,9 @@ impl Searches {
         let plan = plan(&question, view, &self.providers)?;
         // Admitted before geocoding: refused requests must not cost a lookup in a collection.
         let place = match self.admit(&key, &question, view, arrived)? {
-            Admitted::Join(search) => return Ok((search, true)),
+            Admission::Join(search) => return Ok((search, true)),
             // From here on, every early return drops the slot, and so does a client that disconnects.
-            Admitted::Running(place) => place,
+            Admission::Running(place) => place,
         };
         let question = self.located(question, view, arrived).await?;
         self.ready_to_keep(&question, view).await?;
@@ -246,12 +246,12 @@ impl Searches {
         question: &Question,
         view: &View,
         arrived: Instant,
-    ) -> Result<Admitted, Refusal> {
+    ) -> Result<Admission, Refusal> {
         let delay = self.delay_of(question.priority.class(), view);
         let mut registry = self.registry.lock();
         // Checked again under the lock that takes the slot: another search may have taken the last one.
         if let Some(search) = self.look(&mut registry, key, view, delay)? {
-            return Ok(Admitted::Join(search));
+            return Ok(Admission::Join(search));
         }
         let held = view.caller().ledger.hold(Quota::Searches).map_err(Refusal::Quota)?;
         registry.retries.note_begin(key, Instant::now());
@@ -262,7 +262,7 @@ impl Searches {
         let tenant = view.caller().tenant.clone();
         // A slot is free: the check was under the same lock.
         registry.slots.force(tenant.clone(), 1);
-        Ok(Admitted::Running(Running { searches: self.clone(), key, tenant, _held: held }))
+        Ok(Admission::Running(RunningSlot { searches: self.clone(), key, tenant, _held: held }))
     }
 
     /// Decides admission after work has waited for `delay`: the search to join, `None` for a slot of its own, or a

@@ -99,13 +99,13 @@ impl Registry {
     }
 }
 
-pub(super) enum Admitted {
+pub(super) enum Admission {
     Join(Arc<Search>),
-    Running(Running),
+    Running(RunningSlot),
 }
 
 /// A slot of a running search, released when dropped.
-pub(super) struct Running {
+pub(super) struct RunningSlot {
     pub(super) searches: Arc<Searches>,
     pub(super) key: RunningKey,
     pub(super) tenant: Arc<str>,
@@ -113,7 +113,7 @@ pub(super) struct Running {
     pub(super) _held: QuotaPermit,
 }
 
-impl Drop for Running {
+impl Drop for RunningSlot {
     fn drop(&mut self) {
         let mut registry = self.searches.registry.lock();
         registry.running.remove(&self.key);

@@ -1,7 +1,7 @@
 //! The supervisor of a search. It reports the end and releases the slot, even after a panic.
 
 use super::registry::EndedSearch;
-use super::{Running, Searches};
+use super::{RunningSlot, Searches};
 use crate::asker::SearchKey;
 use crate::search::Search;
 use parking_lot::Mutex;
@@ -14,7 +14,7 @@ pub(super) struct SearchSupervisor {
     id: String,
     key: SearchKey,
     /// The search and its slot, until it has ended.
-    open: Mutex<Option<(Arc<Search>, Running)>>,
+    open: Mutex<Option<(Arc<Search>, RunningSlot)>>,
 }
 
 impl SearchSupervisor {
@@ -22,7 +22,7 @@ impl SearchSupervisor {
     pub(super) fn new(
         searches: Arc<Searches>,
         search: Arc<Search>,
-        place: Running,
+        place: RunningSlot,
         key: SearchKey,
     ) -> Arc<SearchSupervisor> {
         let (id, open) = (search.id.clone(), Mutex::new(Some((search, place))));

@@ -1,7 +1,7 @@
 //! Infers a schema from the values of a sample.
 
 use super::column::{Column, Ids};
-use super::{Inferred, notes};
+use super::{Inference, notes};
 use crate::error::Fault;
 use crate::instant;
 use crate::options::{Epoch, OnError, ReadOptions};
@@ -151,7 +151,7 @@ impl Guess {
     }
 
     /// Returns the schema that fits the sample, which is `cut` if more of the input may follow.
-    pub(crate) fn schema(mut self, options: &ReadOptions, cut: bool) -> Result<Inferred, Invalid> {
+    pub(crate) fn schema(mut self, options: &ReadOptions, cut: bool) -> Result<Inference, Invalid> {
         if let (0, Some(first)) = (self.events, self.left_out.take()) {
             return Err(Invalid { detail: format!("{} (and no other event can be read)", first.detail), ..first });
         }
@@ -214,7 +214,7 @@ impl Guess {
         schema.validate()?;
         let mut notes = std::mem::take(&mut self.notes);
         notes.extend(notes::of(&self.columns, &schema, self.events, options));
-        Ok(Inferred { schema, notes })
+        Ok(Inference { schema, notes })
     }
 
     fn remove(&mut self, column: usize) -> Column {

@@ -18,7 +18,7 @@ use std::path::Path;
 
 /// The schema inferred from a sample, and notes on it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Inferred {
+pub struct Inference {
     /// The schema that fits the sample.
     pub schema: Schema,
     /// Observations that were not used, one sentence each: a column that looks like times, numbers or positions, with
@@ -32,23 +32,28 @@ pub struct Inferred {
 /// if each event has a distinct one. The primary instant is the time field of a customary name that every event has,
 /// or the only time field. Only that field is required. The time unit of the grid follows from the density of the
 /// sample in time. Invalid events in the sample are errors, as in [`crate::reader`].
-pub fn infer(format: Format, input: Box<dyn Read + Send>, options: &ReadOptions) -> Result<Inferred, ReadError> {
+pub fn infer(format: Format, input: Box<dyn Read + Send>, options: &ReadOptions) -> Result<Inference, ReadError> {
     guess(format, input, options, false)
 }
 
 /// Like [`infer`], for the first bytes of an input, which may be cut off anywhere. The reader reports anything
 /// unreadable after the first event. A Parquet file has its schema at its end: see [`infer_path`].
-pub fn infer_prefix(format: Format, first: &[u8], options: &ReadOptions) -> Result<Inferred, ReadError> {
+pub fn infer_prefix(format: Format, first: &[u8], options: &ReadOptions) -> Result<Inference, ReadError> {
     guess(format, Box::new(Cursor::new(first.to_vec())), options, true)
 }
 
-fn guess(format: Format, input: Box<dyn Read + Send>, options: &ReadOptions, cut: bool) -> Result<Inferred, ReadError> {
+fn guess(
+    format: Format,
+    input: Box<dyn Read + Send>,
+    options: &ReadOptions,
+    cut: bool,
+) -> Result<Inference, ReadError> {
     let guessed = match format {
         Format::GeoJson => json::document(input, options, cut),
         Format::GeoJsonSeq => json::lines(input, options, None, cut),
         Format::NdJson => json::lines(input, options, Some(false), cut),
         Format::Csv => table::table(input, options, cut),
-        Format::Gdelt => return Ok(Inferred { schema: crate::gdelt::gdelt_schema(), notes: Vec::new() }),
+        Format::Gdelt => return Ok(Inference { schema: crate::gdelt::gdelt_schema(), notes: Vec::new() }),
         Format::Kml => json::lines(read::kml(input, options)?, options, Some(false), cut),
         other => columnar::columnar(read::stream(other, input, options)?, options, cut),
     }?;
@@ -56,7 +61,7 @@ fn guess(format: Format, input: Box<dyn Read + Send>, options: &ReadOptions, cut
 }
 
 /// Like [`infer`], for a file that is not compressed as a whole; see [`crate::reader_of_path`].
-pub fn infer_path(format: Format, path: &Path, options: &ReadOptions) -> Result<Inferred, ReadError> {
+pub fn infer_path(format: Format, path: &Path, options: &ReadOptions) -> Result<Inference, ReadError> {
     match read::in_place(format, path, options)? {
         Some(batches) => Ok(columnar::columnar(batches, options, false)?.schema(options, false)?),
         None => infer(format, read::open(path)?, options),

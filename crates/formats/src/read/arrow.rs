@@ -1,6 +1,6 @@
 //! Arrow IPC, stream and file.
 
-use super::columnar::{Batches, Wanted, damaged};
+use super::columnar::{Batches, ColumnScope, damaged};
 use crate::error::{Fault, ReadError};
 use crate::guard::guarded;
 use crate::options::Watch;
@@ -181,8 +181,8 @@ impl Batches for Ipc {
         Ok((schema, geo))
     }
 
-    fn want(&mut self, _columns: &[usize]) -> Result<Wanted, Fault> {
-        Ok(Wanted::All)
+    fn want(&mut self, _columns: &[usize]) -> Result<ColumnScope, Fault> {
+        Ok(ColumnScope::All)
     }
 
     fn next(&mut self) -> Result<Option<RecordBatch>, Fault> {

@@ -19,7 +19,7 @@ pub(crate) trait Batches: Send {
     fn open(&mut self) -> Result<(SchemaRef, Option<String>), Fault>;
 
     /// Sets the wanted columns, by position, in order; later batches may hold only those.
-    fn want(&mut self, columns: &[usize]) -> Result<Wanted, Fault>;
+    fn want(&mut self, columns: &[usize]) -> Result<ColumnScope, Fault>;
 
     /// Returns the next batch.
     fn next(&mut self) -> Result<Option<RecordBatch>, Fault>;
@@ -35,7 +35,7 @@ impl<B: Batches + ?Sized> Batches for Box<B> {
         (**self).open()
     }
 
-    fn want(&mut self, columns: &[usize]) -> Result<Wanted, Fault> {
+    fn want(&mut self, columns: &[usize]) -> Result<ColumnScope, Fault> {
         (**self).want(columns)
     }
 
@@ -50,7 +50,7 @@ impl<B: Batches + ?Sized> Batches for Box<B> {
 
 /// The content of batches after [`Batches::want`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wanted {
+pub(crate) enum ColumnScope {
     /// All columns, at their positions.
     All,
     /// The wanted columns only.
@@ -65,7 +65,7 @@ pub(crate) struct ColumnEvents<B> {
     survey: Survey,
     opened: bool,
     wanted: Vec<(usize, Role, String)>,
-    projected: Wanted,
+    projected: ColumnScope,
     columns: Vec<Column>,
     row: usize,
     rows: usize,
@@ -81,7 +81,7 @@ impl<B: Batches> ColumnEvents<B> {
             roles: Roles::new(schema, options),
             opened: false,
             wanted: Vec::new(),
-            projected: Wanted::All,
+            projected: ColumnScope::All,
             columns: Vec::new(),
             row: 0,
             rows: 0,
@@ -135,7 +135,7 @@ impl<B: Batches> ColumnEvents<B> {
             self.columns.clear();
             for (at, (position, _, name)) in self.wanted.iter().enumerate() {
                 self.goes_on()?;
-                let position = if self.projected == Wanted::All { *position } else { at };
+                let position = if self.projected == ColumnScope::All { *position } else { at };
                 let array = batch.columns().get(position);
                 let array = array.ok_or_else(|| Fault::stop(Invalid::field(name, "the column is missing")))?;
                 let at_row = |mistake: Invalid| Fault::stop(mistake.at_line(self.ordinal + 1));

@@ -34,7 +34,7 @@ use crate::error::{Fault, MISTAKES_MAX, ReadError};
 use crate::format::Format;
 use crate::json::Json;
 use crate::options::{BatchLimits, OnError, ReadOptions, Watch};
-use crate::report::{Rejected, Rejects, Report};
+use crate::report::{RejectedEvent, Rejects, Report};
 use crate::roles::list;
 use crate::survey::EventNotes;
 use bytes::{Buf, Bytes};
@@ -297,7 +297,7 @@ impl<R: Records> Events<R> {
             return Ok(self.on_error == OnError::Collect && self.mistakes.len() < MISTAKES_MAX);
         }
         if let Some(rejects) = &self.rejects {
-            rejects.put(&Rejected { mistake: &mistake, event: self.records.raw() }).map_err(ReadError::Io)?;
+            rejects.put(&RejectedEvent { mistake: &mistake, event: self.records.raw() }).map_err(ReadError::Io)?;
         }
         self.report.skip(mistake);
         Ok(true)

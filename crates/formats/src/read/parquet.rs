@@ -1,6 +1,6 @@
 //! GeoParquet, and Parquet with columns found by name.
 
-use super::columnar::{Batches, Wanted, damaged};
+use super::columnar::{Batches, ColumnScope, damaged};
 use crate::error::Fault;
 use crate::guard::guarded;
 use arrow_array::RecordBatch;
@@ -70,7 +70,7 @@ impl<C: ChunkReader + 'static> Batches for Parquet<C> {
         Ok((schema, geo))
     }
 
-    fn want(&mut self, columns: &[usize]) -> Result<Wanted, Fault> {
+    fn want(&mut self, columns: &[usize]) -> Result<ColumnScope, Fault> {
         let file = self.take_file()?;
         let metadata = self.metadata.take().ok_or_else(|| Fault::stop(Invalid::new("the file was not opened")))?;
         self.reader = Some(guarded("Parquet", || {
@@ -81,7 +81,7 @@ impl<C: ChunkReader + 'static> Batches for Parquet<C> {
                 .build()
                 .map_err(|e| damaged("Parquet", &e))
         })?);
-        Ok(Wanted::Projected)
+        Ok(ColumnScope::Projected)
     }
 
     fn next(&mut self) -> Result<Option<RecordBatch>, Fault> {

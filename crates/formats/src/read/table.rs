@@ -1,6 +1,6 @@
 //! Record batches from records: connects record-based formats to the columnar reader.
 
-use super::columnar::{Batches, Wanted};
+use super::columnar::{Batches, ColumnScope};
 use crate::error::Fault;
 use arrow_array::builder::{
     BinaryBuilder, BooleanBuilder, Date32Builder, Float64Builder, Int64Builder, StringBuilder,
@@ -228,8 +228,8 @@ impl<S: Source> Batches for RecordBatcher<S> {
         Ok((self.schema.clone(), None))
     }
 
-    fn want(&mut self, _columns: &[usize]) -> Result<Wanted, Fault> {
-        Ok(Wanted::All)
+    fn want(&mut self, _columns: &[usize]) -> Result<ColumnScope, Fault> {
+        Ok(ColumnScope::All)
     }
 
     fn notes(&self) -> Vec<String> {

@@ -13,17 +13,17 @@ pub(super) fn watched(input: Box<dyn Read + Send>, options: &ReadOptions) -> Box
     if options.watch.is_none() && options.input_bytes == u64::MAX {
         return input;
     }
-    Box::new(Watched { input, watch: options.watch.clone(), left: options.input_bytes, most: options.input_bytes })
+    Box::new(WatchedInput { input, watch: options.watch.clone(), left: options.input_bytes, most: options.input_bytes })
 }
 
-struct Watched {
+struct WatchedInput {
     input: Box<dyn Read + Send>,
     watch: Option<Watch>,
     left: u64,
     most: u64,
 }
 
-impl Read for Watched {
+impl Read for WatchedInput {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         if self.watch.as_ref().is_some_and(|watch| !watch.goes_on()) {
             return Err(io::Error::other(Halt::Stopped));

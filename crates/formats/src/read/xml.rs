@@ -22,7 +22,7 @@ pub(crate) enum Part {
 
 /// A document.
 pub(crate) struct Xml {
-    reader: Reader<Limited>,
+    reader: Reader<LimitedSource>,
     buffer: Vec<u8>,
     /// The open elements, each with its text so far.
     open: Vec<(String, String)>,
@@ -33,7 +33,7 @@ pub(crate) struct Xml {
 impl Xml {
     pub(crate) fn new(source: Box<dyn Read + Send>, options: &ReadOptions) -> Xml {
         let limited =
-            Limited { source: BufReader::with_capacity(64 << 10, source), used: 0, most: options.record_bytes };
+            LimitedSource { source: BufReader::with_capacity(64 << 10, source), used: 0, most: options.record_bytes };
         Xml { reader: Reader::from_reader(limited), buffer: Vec::new(), open: Vec::new(), empty: false }
     }
 
@@ -141,13 +141,13 @@ fn failed(error: quick_xml::Error) -> Fault {
 
 /// A source that fails if too much is read without the end of a record. The parser holds a text or a tag as a whole,
 /// whatever its length.
-struct Limited {
+struct LimitedSource {
     source: BufReader<Box<dyn Read + Send>>,
     used: usize,
     most: usize,
 }
 
-impl Read for Limited {
+impl Read for LimitedSource {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let read = self.source.read(out)?;
         self.used += read;
@@ -155,7 +155,7 @@ impl Read for Limited {
     }
 }
 
-impl BufRead for Limited {
+impl BufRead for LimitedSource {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         if self.used > self.most {
             let detail = format!("more than {} bytes without an end: a feature may not be longer", self.most);

@@ -1,6 +1,6 @@
 //! Events as an Arrow IPC stream.
 
-use super::columns::{Extras, Outgoing};
+use super::columns::{ColumnEncoder, Extras};
 use super::{EventWriter, WriteError};
 use arrow_ipc::writer::StreamWriter;
 use meridian_model::{Batch, Invalid, Schema, Seq};
@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 /// An IPC stream, with a record batch for each batch.
 pub(crate) struct ArrowEvents {
-    outgoing: Outgoing,
+    outgoing: ColumnEncoder,
     writer: Option<StreamWriter<Vec<u8>>>,
 }
 
 impl ArrowEvents {
     pub(crate) fn new(schema: &Arc<Schema>, properties: Option<&[String]>) -> Result<ArrowEvents, Invalid> {
-        Ok(ArrowEvents { outgoing: Outgoing::new(schema, properties, Extras::default())?, writer: None })
+        Ok(ArrowEvents { outgoing: ColumnEncoder::new(schema, properties, Extras::default())?, writer: None })
     }
 
     /// Returns the stream's writer, created with the schema at the first use.

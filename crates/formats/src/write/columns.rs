@@ -38,7 +38,7 @@ pub(crate) struct Extras {
 /// Turns batches of one schema into record batches.
 ///
 /// Columns are the id, the geometry as WKB, a box around it if wanted, the fields, and the sequence number if wanted.
-pub(crate) struct Outgoing {
+pub(crate) struct ColumnEncoder {
     schema: Arc<Schema>,
     fields: Vec<usize>,
     arrow: SchemaRef,
@@ -48,12 +48,12 @@ pub(crate) struct Outgoing {
     pub(crate) covering: Option<String>,
 }
 
-impl Outgoing {
+impl ColumnEncoder {
     pub(crate) fn new(
         schema: &Arc<Schema>,
         properties: Option<&[String]>,
         extras: Extras,
-    ) -> Result<Outgoing, Invalid> {
+    ) -> Result<ColumnEncoder, Invalid> {
         let fields = selection(schema, properties)?;
         let mut columns = vec![Field::new(schema.id_column(), DataType::Utf8, true)];
         let mut covering = None;
@@ -80,7 +80,7 @@ impl Outgoing {
         }
         let seqs = (extras.seqs && schema.id == IdRole::Given).then(|| seq_column(schema));
         columns.extend(seqs.iter().map(|name| Field::new(name, DataType::Int64, false)));
-        Ok(Outgoing { schema: schema.clone(), fields, arrow: Arc::new(ArrowSchema::new(columns)), seqs, covering })
+        Ok(ColumnEncoder { schema: schema.clone(), fields, arrow: Arc::new(ArrowSchema::new(columns)), seqs, covering })
     }
 
     /// Returns the schema of the record batches.

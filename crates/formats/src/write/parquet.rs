@@ -1,6 +1,6 @@
 //! Events as GeoParquet 1.1.
 
-use super::columns::{Extras, Outgoing, row_sides};
+use super::columns::{ColumnEncoder, Extras, row_sides};
 use super::{EventWriter, WriteError};
 use arrow_array::Array;
 use meridian_model::{Batch, FieldType, GeometryType, Invalid, Schema, Seq};
@@ -39,7 +39,7 @@ struct Cut {
 /// Writes events as a GeoParquet 1.1 file: WKB with a `bbox` column that covers it, compressed with
 /// zstd, rows in the order given. Memory is bounded by one row group.
 pub struct GeoParquetWriter<W: Write + Send> {
-    outgoing: Outgoing,
+    outgoing: ColumnEncoder,
     schema: Arc<Schema>,
     writer: ArrowWriter<W>,
     cut: Cut,
@@ -79,7 +79,7 @@ impl<W: Write + Send> GeoParquetWriter<W> {
         seqs: bool,
         cut: Cut,
     ) -> Result<GeoParquetWriter<W>, GeoParquetError> {
-        let outgoing = Outgoing::new(schema, properties, Extras { boxes: true, seqs })?;
+        let outgoing = ColumnEncoder::new(schema, properties, Extras { boxes: true, seqs })?;
         let writer = ArrowWriter::try_new(out, outgoing.arrow().clone(), Some(settings(schema, &outgoing, cut)))
             .map_err(WriteError::of)?;
         Ok(GeoParquetWriter { outgoing, schema: schema.clone(), writer, cut, bounds: None })
@@ -162,7 +162,7 @@ fn geometry_types(kind: GeometryType) -> Vec<&'static str> {
     }
 }
 
-fn settings(schema: &Schema, outgoing: &Outgoing, cut: Cut) -> WriterProperties {
+fn settings(schema: &Schema, outgoing: &ColumnEncoder, cut: Cut) -> WriterProperties {
     let mut settings = WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(3).unwrap_or_default()))
         .set_max_row_group_row_count(None)

@@ -1,12 +1,12 @@
 //! Unused interpretations of a sample are reported with the option that enables them; and the option does enable them.
 
 use crate::common::read_all;
-use meridian_formats::{BatchLimits, DateFormat, Epoch, Format, Inferred, OnError, ReadOptions, infer};
+use meridian_formats::{BatchLimits, DateFormat, Epoch, Format, Inference, OnError, ReadOptions, infer};
 use meridian_model::{FieldType, GeometryType, TimeRole};
 use std::io::Cursor;
 use std::sync::Arc;
 
-fn guess(format: Format, text: &str, options: &ReadOptions) -> Inferred {
+fn guess(format: Format, text: &str, options: &ReadOptions) -> Inference {
     infer(format, Box::new(Cursor::new(text.as_bytes().to_vec())), options).unwrap()
 }
 
@@ -29,7 +29,7 @@ fn skip() -> ReadOptions {
     ReadOptions { on_error: OnError::Skip, ..ReadOptions::default() }
 }
 
-fn kind(guess: &Inferred, name: &str) -> FieldType {
+fn kind(guess: &Inference, name: &str) -> FieldType {
     guess.schema.fields[guess.schema.field_index(name).unwrap()].kind
 }
 

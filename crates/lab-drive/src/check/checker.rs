@@ -21,7 +21,7 @@ pub struct Checker {
 }
 
 /// A verdict other than sound.
-type Finding = (Outcome, String);
+type Judgement = (Outcome, String);
 
 impl Checker {
     /// Reads the files that the checks need. Errors name the key.
@@ -76,7 +76,7 @@ impl Checker {
         }
     }
 
-    fn verdict(&self, path: &str, scan: &Scan, record: &mut Record) -> Result<(), Finding> {
+    fn verdict(&self, path: &str, scan: &Scan, record: &mut Record) -> Result<(), Judgement> {
         self.status(record.status)?;
         match scan.state {
             Some(State::Partial) => return Err((Outcome::Partial, "the answer said that it is partial".to_owned())),
@@ -129,7 +129,7 @@ impl Checker {
         self.counted(path, count)
     }
 
-    fn status(&self, status: u16) -> Result<(), Finding> {
+    fn status(&self, status: u16) -> Result<(), Judgement> {
         match (self.check.status, status) {
             // A protocol without statuses.
             (_, 0) => Ok(()),
@@ -142,7 +142,7 @@ impl Checker {
         }
     }
 
-    fn counted(&self, path: &str, count: u64) -> Result<(), Finding> {
+    fn counted(&self, path: &str, count: u64) -> Result<(), Judgement> {
         if self.check.results_at_least.is_some_and(|min| count < min) {
             let outcome = if count == 0 { Outcome::Absent } else { Outcome::Unsound };
             return Err((outcome, "too few results".to_owned()));
@@ -179,7 +179,7 @@ fn digests(path: &Path) -> Result<HashMap<String, String>, String> {
     serde_json::from_str(&text).map_err(|e| format!("{}: expected an object of paths and digests: {e}", path.display()))
 }
 
-fn field_is_there(json: Option<&Json>, field: &str) -> Result<(), Finding> {
+fn field_is_there(json: Option<&Json>, field: &str) -> Result<(), Judgement> {
     let (pointer, kind) = field.split_once('=').map_or((field, None), |(pointer, kind)| (pointer, Some(kind)));
     let Some(values) = json.and_then(|json| values_at(json, pointer)) else {
         return Err((Outcome::Unsound, format!("{pointer} is missing")));

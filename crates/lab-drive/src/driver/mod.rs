@@ -31,11 +31,11 @@ use live::Live;
 use meridian_lab_results::error::{LabError, Result};
 use meridian_lab_results::folder::{Group, Run, Trial, Writer};
 use population::PopulationLoad;
-use prepare::Prepared;
+use prepare::PreparedScenario;
 use rand::seq::SliceRandom;
 use recorder::Recorder;
 use schedule::Plan;
-use shared::{Counts, Shared, Stop};
+use shared::{Counts, Stop, TrialState};
 use std::cell::Cell;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -99,7 +99,7 @@ const TIMER_US: i64 = 1_000;
 /// Runs a scenario and writes a results folder. No results remain if every response was of another protocol than its
 /// target's. That is an error of the target, like an unreachable one.
 pub fn run(scenario: &Scenario, options: &Options, progress: &mut dyn FnMut(&Progress)) -> Result<Outcome> {
-    let prepared = Prepared::new(scenario, &options.allow_public)?;
+    let prepared = PreparedScenario::new(scenario, &options.allow_public)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|e| LabError::results(format!("cannot start: {e}")))?;
     // Before the results folder is created: a target that cannot be reached leaves no empty folder behind.
@@ -134,7 +134,7 @@ pub fn run(scenario: &Scenario, options: &Options, progress: &mut dyn FnMut(&Pro
 struct Driver<'a> {
     scenario: &'a Scenario,
     options: &'a Options,
-    prepared: &'a Prepared,
+    prepared: &'a PreparedScenario,
     recorder: Rc<Recorder>,
     counts: Rc<Counts>,
     stop: Rc<Stop>,
@@ -147,7 +147,7 @@ impl<'a> Driver<'a> {
     fn new(
         scenario: &'a Scenario,
         options: &'a Options,
-        prepared: &'a Prepared,
+        prepared: &'a PreparedScenario,
         recorder: Rc<Recorder>,
     ) -> Result<Self> {
         let (services, all_known) = Service::of(scenario, &prepared.targets);
@@ -298,7 +298,7 @@ impl<'a> Driver<'a> {
         plan: Plan,
         progress: &mut dyn FnMut(&Progress),
     ) -> Result<()> {
-        let shared = Rc::new(Shared {
+        let shared = Rc::new(TrialState {
             trial: trial.0,
             clock,
             plan,
@@ -354,7 +354,7 @@ impl<'a> Driver<'a> {
     }
 
     #[expect(clippy::cast_precision_loss, reason = "microseconds of a run")]
-    fn progress(&self, trial: (u16, u16), shared: &Shared) -> Progress {
+    fn progress(&self, trial: (u16, u16), shared: &TrialState) -> Progress {
         let seconds = |time: i64| time as f64 / 1e6;
         Progress {
             trial,
@@ -386,7 +386,7 @@ async fn interrupted(stop: Rc<Stop>, handle: Option<Arc<Notify>>) {
 
 /// Measures the lab's lateness by a timer if every arrival waits for a response, as such arrivals have no schedule.
 /// The timer shows how long the thread does not respond.
-async fn probe_lateness(shared: Rc<Shared>) {
+async fn probe_lateness(shared: Rc<TrialState>) {
     loop {
         let due = shared.clock.now() + PROBE_US;
         tokio::time::sleep_until(shared.clock.instant(due)).await;

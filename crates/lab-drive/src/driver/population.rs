@@ -2,7 +2,7 @@
 
 use super::replay::Line;
 use super::schedule::times;
-use super::shared::Shared;
+use super::shared::TrialState;
 use super::user::{Job, UserProfile, VirtualUser};
 use crate::clock::micros;
 use crate::generate::{Mix, Question, stream};
@@ -29,7 +29,7 @@ const ROW: u32 = 8;
 #[derive(Debug)]
 pub struct PopulationLoad {
     /// The trial's load.
-    pub shared: Rc<Shared>,
+    pub shared: Rc<TrialState>,
     /// State shared by its users.
     pub profile: Rc<UserProfile>,
     /// Due times of requests.

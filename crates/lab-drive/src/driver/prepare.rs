@@ -4,7 +4,7 @@
 use super::population::PopulationLoad;
 use super::replay;
 use super::same::ReferenceTarget;
-use super::shared::Shared;
+use super::shared::TrialState;
 use super::user::UserProfile;
 use crate::check::checker::Checker;
 use crate::clock::micros;
@@ -23,7 +23,7 @@ use std::time::Duration;
 
 /// A scenario whose files were read and whose targets are reachable.
 #[derive(Debug)]
-pub struct Prepared {
+pub struct PreparedScenario {
     /// Addresses, by target.
     pub targets: Vec<Vec<Address>>,
     /// Checks, by request.
@@ -41,9 +41,9 @@ const REACHABLE: Duration = Duration::from_secs(5);
 /// Descriptors that the lab needs besides its connections.
 const OWN_DESCRIPTORS: u64 = 64;
 
-impl Prepared {
+impl PreparedScenario {
     /// Reads and checks the scenario; nothing has been written when it fails.
-    pub fn new(scenario: &Scenario, allowed: &[String]) -> Result<Prepared> {
+    pub fn new(scenario: &Scenario, allowed: &[String]) -> Result<PreparedScenario> {
         let targets = scenario.target.iter().map(|target| addresses(target, allowed)).collect::<Result<Vec<_>>>()?;
         for (target, addresses) in scenario.target.iter().zip(&targets) {
             // Requests are encoded once, with the path of the first address, and sent to any of them.
@@ -59,7 +59,7 @@ impl Prepared {
             Arrival::Replay { file, .. } => replay::read(file).map_err(LabError::scenario),
             _ => Ok(Vec::new()),
         });
-        let prepared = Prepared {
+        let prepared = PreparedScenario {
             lines: lines.collect::<Result<_>>()?,
             checkers: checkers.into(),
             all_closed: scenario.population.iter().all(|one| matches!(one.arrival, Arrival::Closed { .. })),
@@ -127,7 +127,12 @@ impl Prepared {
     }
 
     /// Returns the populations of one period of load; populations without a target query `turn`.
-    pub fn loads(&self, scenario: &Scenario, shared: &Rc<Shared>, turn: u16) -> Result<Vec<PopulationLoad>, String> {
+    pub fn loads(
+        &self,
+        scenario: &Scenario,
+        shared: &Rc<TrialState>,
+        turn: u16,
+    ) -> Result<Vec<PopulationLoad>, String> {
         scenario
             .population
             .iter()
@@ -139,7 +144,7 @@ impl Prepared {
     fn load(
         &self,
         scenario: &Scenario,
-        shared: &Rc<Shared>,
+        shared: &Rc<TrialState>,
         turn: u16,
         number: usize,
         population: &Population,

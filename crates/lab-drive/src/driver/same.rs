@@ -3,7 +3,7 @@
 //! The comparison adds to no latency, since the response has ended. Beside open arrivals it runs separately, and a
 //! response that the other target has no time for is marked as not compared. A closed user waits for it, then thinks.
 
-use super::shared::Shared;
+use super::shared::TrialState;
 use crate::check::checker::Checker;
 use crate::clock::Clock;
 use crate::generate::Question;
@@ -46,7 +46,7 @@ pub struct Comparison {
 }
 
 /// The outcome of a record whose responses differ.
-type Finding = (Outcome, String);
+type Judgement = (Outcome, String);
 
 impl ReferenceTarget {
     /// Prepares to query `name` over a connection.
@@ -70,7 +70,7 @@ impl ReferenceTarget {
     /// Sends the same request to the other target, writes an unsound outcome if the responses differ, and keeps the
     /// record. A failure of the other target is not charged to this one, but a response that could not be compared
     /// does not count as sound either.
-    pub async fn settle(&self, shared: &Shared, mut comparison: Comparison, limits: &Limits) {
+    pub async fn settle(&self, shared: &TrialState, mut comparison: Comparison, limits: &Limits) {
         let bytes = AROUND + comparison.scan.body.as_ref().map_or(0, Vec::len);
         // The other target may be slower than the load. Responses that wait for it must not fill the lab's memory.
         let verdict = if self.held.get() >= HELD_MAX {
@@ -98,7 +98,7 @@ impl ReferenceTarget {
         shared.keep(comparison.record, limits);
     }
 
-    async fn ask(&self, shared: &Shared, of: &Comparison) -> Result<(), Finding> {
+    async fn ask(&self, shared: &TrialState, of: &Comparison) -> Result<(), Judgement> {
         let (name, Comparison { question, scan, record }) = (&self.name, of);
         let Some(judge) = shared.checkers.get(usize::from(record.request)) else { return Ok(()) };
         let Ok(mut connection) = tokio::time::timeout(PATIENCE, self.connection.lock()).await else {
@@ -132,7 +132,7 @@ impl ReferenceTarget {
     }
 
     /// Returns the finding for a response that is not compared: sound, as the other checks found it.
-    fn left_out(&self, why: &str) -> Finding {
+    fn left_out(&self, why: &str) -> Judgement {
         (Outcome::Sound, format!("not compared with {}: {why}", self.name))
     }
 }

@@ -15,7 +15,7 @@ use tokio::sync::Notify;
 
 /// State of one trial's load.
 #[derive(Debug)]
-pub struct Shared {
+pub struct TrialState {
     /// The trial's number.
     pub trial: u16,
     /// The trial's clock.
@@ -152,7 +152,7 @@ impl Stop {
     }
 }
 
-impl Shared {
+impl TrialState {
     /// Waits until a time; returns false if the load must end first.
     pub async fn until(&self, at: Micros) -> bool {
         if at > self.clock.now() {

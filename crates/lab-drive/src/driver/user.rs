@@ -2,7 +2,7 @@
 
 use super::follow;
 use super::same::{Comparison, ReferenceTarget};
-use super::shared::Shared;
+use super::shared::TrialState;
 use crate::clock::micros;
 use crate::generate::Question;
 use crate::protocol::connection::Connection;
@@ -54,13 +54,13 @@ pub struct UserProfile {
 
 impl UserProfile {
     /// Returns the other target that a sound response is compared with, if this one is selected.
-    fn other(&self, shared: &Shared, record: &Record) -> Option<&Rc<ReferenceTarget>> {
+    fn other(&self, shared: &TrialState, record: &Record) -> Option<&Rc<ReferenceTarget>> {
         let judge = shared.checkers.get(usize::from(record.request)).filter(|_| record.outcome == Outcome::Sound)?;
         self.same_as.iter().find(|same| same.is_due(judge))
     }
 
     /// Compares beside the load.
-    fn compare(&self, shared: Rc<Shared>, same: Rc<ReferenceTarget>, comparison: Comparison) {
+    fn compare(&self, shared: Rc<TrialState>, same: Rc<ReferenceTarget>, comparison: Comparison) {
         let limits = self.limits.clone();
         let mut beside = self.beside.borrow_mut();
         // Completed comparisons are removed to make room.
@@ -77,7 +77,7 @@ impl UserProfile {
 
 /// A user of a population.
 pub struct VirtualUser {
-    shared: Rc<Shared>,
+    shared: Rc<TrialState>,
     profile: Rc<UserProfile>,
     user: u32,
     connection: Connection,
@@ -94,7 +94,7 @@ enum End {
 
 impl VirtualUser {
     /// Creates a user; its connection opens with the first request.
-    pub fn new(shared: Rc<Shared>, profile: Rc<UserProfile>, user: u32, connection: Connection) -> VirtualUser {
+    pub fn new(shared: Rc<TrialState>, profile: Rc<UserProfile>, user: u32, connection: Connection) -> VirtualUser {
         let abort = Box::pin(std::sync::Arc::clone(&shared.stop.abort).notified_owned());
         let timer = Box::pin(tokio::time::sleep(std::time::Duration::ZERO));
         VirtualUser { shared, profile, user, connection, scan: Scan::default(), timer, abort }

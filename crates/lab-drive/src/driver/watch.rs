@@ -12,7 +12,7 @@ use std::time::Instant;
 pub struct Watch {
     targets: BTreeSet<u32>,
     all_known: bool,
-    begun: Option<Reading>,
+    begun: Option<Sample>,
     wall: f64,
     thread: (f64, f64),
     own: f64,
@@ -22,7 +22,7 @@ pub struct Watch {
 }
 
 #[derive(Debug)]
-struct Reading {
+struct Sample {
     at: Instant,
     thread: Option<(f64, f64)>,
     own: Option<proc::Process>,
@@ -41,8 +41,8 @@ impl Watch {
         Watch { targets, all_known, ..Watch::default() }
     }
 
-    fn read(&self) -> Reading {
-        Reading {
+    fn read(&self) -> Sample {
+        Sample {
             at: Instant::now(),
             thread: proc::thread(),
             own: proc::process(std::process::id()),

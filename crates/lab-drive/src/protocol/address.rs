@@ -1,6 +1,6 @@
 //! Addresses: from the text of a target to sockets, and the guard against load on public hosts.
 
-use super::tls::{Tls, Trusted};
+use super::tls::{ExtraTrust, Tls};
 use crate::generate::Encoding;
 use crate::scenario::{Scenario, Target};
 use meridian_lab_results::error::{LabError, Result};
@@ -164,7 +164,7 @@ fn resolve(target: &Target, url: &str, allowed: &[String]) -> Result<Address> {
         (_, true) => return Err(wrong("http2 is for http:// and https://".to_owned())),
         (protocol, false) => protocol,
     };
-    let trusted = Trusted { ca: target.ca.as_deref(), any: target.insecure };
+    let trusted = ExtraTrust { ca: target.ca.as_deref(), any: target.insecure };
     let tls = if tls { Some(Tls::new(&host, &trusted, protocol.alpn()).map_err(wrong)?) } else { None };
     let found: Vec<SocketAddr> = (host.as_str(), port)
         .to_socket_addrs()

@@ -29,11 +29,11 @@ const CONNECTIONS_MAX: usize = 16;
 #[derive(Debug)]
 pub struct Line {
     address: Address,
-    held: Mutex<Held>,
+    held: Mutex<OpenConnection>,
 }
 
 #[derive(Debug, Default)]
-struct Held {
+struct OpenConnection {
     sender: Option<SendRequest<bytes::Bytes>>,
     /// Number of connections so far, so that only the failed one is dropped.
     opened: u64,

@@ -14,7 +14,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-pub use super::trust::Trusted;
+pub use super::trust::ExtraTrust;
 
 /// TLS settings of one address.
 #[derive(Clone)]
@@ -32,7 +32,7 @@ impl std::fmt::Debug for Tls {
 impl Tls {
     /// Returns TLS to `host`, whose certificate must be `trusted`. `protocol` is offered by ALPN (RFC 7301) unless it
     /// is empty.
-    pub fn new(host: &str, trusted: &Trusted<'_>, protocol: &[u8]) -> Result<Tls, String> {
+    pub fn new(host: &str, trusted: &ExtraTrust<'_>, protocol: &[u8]) -> Result<Tls, String> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let verifier = Verifier::new(trusted, Arc::clone(&provider))?;
         let mut config = ClientConfig::builder_with_provider(provider)

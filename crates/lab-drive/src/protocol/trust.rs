@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 /// Authorities that a target trusts besides the well-known ones.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Trusted<'a> {
+pub struct ExtraTrust<'a> {
     /// A file of certificates (PEM): authorities, or the server's own.
     pub ca: Option<&'a Path>,
     /// Any certificate, for any host.
@@ -31,7 +31,7 @@ pub(super) struct Verifier {
 
 impl Verifier {
     /// Reads the file; the error is a sentence.
-    pub(super) fn new(trusted: &Trusted<'_>, provider: Arc<CryptoProvider>) -> Result<Verifier, String> {
+    pub(super) fn new(trusted: &ExtraTrust<'_>, provider: Arc<CryptoProvider>) -> Result<Verifier, String> {
         let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
         let own = match trusted.ca {
             Some(path) => add(&mut roots, path).map_err(|e| format!("ca = {:?}: {e}", path.display()))?,

@@ -34,7 +34,7 @@ pub struct Step {
     /// Whether every objective held.
     pub held: bool,
     /// Failed objectives, and their measured values.
-    pub failed: Vec<Failed>,
+    pub failed: Vec<MissedObjective>,
     /// Why the step is void, and so proves nothing about the target; empty if it is valid.
     pub void: Vec<String>,
     /// Why it ended early.
@@ -62,7 +62,7 @@ pub struct Step {
 
 /// An objective that was not met.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Failed {
+pub struct MissedObjective {
     /// The objective as a sentence.
     pub objective: String,
     /// The measured value; null if there is none, or if users waited for ever.
@@ -82,17 +82,17 @@ pub(super) fn step(
         batch?.into_iter().for_each(|record| seen.add(record));
     }
     let window = outcome.run.trials.first().map_or([0, 0], |trial| trial.measured_us);
-    let mut failed: Vec<Failed> = outcome
+    let mut failed: Vec<MissedObjective> = outcome
         .verdicts
         .iter()
         .filter(|verdict| !verdict.holds)
-        .map(|verdict| Failed { objective: verdict.objective.clone(), value: verdict.value })
+        .map(|verdict| MissedObjective { objective: verdict.objective.clone(), value: verdict.value })
         .collect();
     // An unsent request has no wait, so a step that could not send all would look successful.
     let not_sent = seen.with(Outcome::NotSent) as f64 / seen.questions.max(1) as f64;
     if not_sent > NOT_SENT_MAX {
         let objective = format!("arrivals not sent at most {NOT_SENT_MAX}");
-        failed.push(Failed { objective, value: Some(not_sent) });
+        failed.push(MissedObjective { objective, value: Some(not_sent) });
     }
     let course = mode::of(&seen.course);
     Ok(Step {

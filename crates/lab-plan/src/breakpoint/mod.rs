@@ -17,10 +17,10 @@ mod verdict;
 mod tests;
 
 pub use load::Load;
-pub use measure::{Failed, Step};
+pub use measure::{MissedObjective, Step};
 pub use show::report;
 pub use sustain::Backlog;
-pub use verdict::{Conclusion, Found, Shape, ShapeKind};
+pub use verdict::{Breakpoint, Conclusion, Shape, ShapeKind};
 
 use meridian_lab_drive::driver;
 use meridian_lab_drive::scenario::{Metric, Objective, Scenario};
@@ -84,7 +84,7 @@ const OBJECTIVES: [(Metric, Option<f64>, Option<f64>); 2] =
     [(Metric::P95Ms, Some(1_000.0), None), (Metric::SoundShare, None, Some(0.99))];
 
 /// Searches the breakpoint and writes a folder. `progress` receives each step once it has ended.
-pub fn run(scenario: &Scenario, options: &Options, progress: &mut dyn FnMut(&Step)) -> Result<Found> {
+pub fn run(scenario: &Scenario, options: &Options, progress: &mut dyn FnMut(&Step)) -> Result<Breakpoint> {
     let load = Load::of(scenario, options.population.as_deref())?;
     let scenario = prepared(scenario)?;
     let plan = plan(&scenario, load, options)?;

@@ -1,6 +1,6 @@
 //! A search as pictures and a page.
 
-use super::verdict::{Found, short};
+use super::verdict::{Breakpoint, short};
 use super::{Conclusion, Step};
 use meridian_lab_results::error::Result;
 use meridian_lab_results::picture::{Axis, BAD, COLOURS, GOOD, Marks, Plot, QUIET, Scale, Unit, stacked};
@@ -10,7 +10,7 @@ use std::path::Path;
 
 /// Writes `report.html` and `pictures/` into a search's folder.
 pub fn report(dir: &Path) -> Result<Report> {
-    let found = Found::open(dir)?;
+    let found = Breakpoint::open(dir)?;
     let pictures = dir.join("pictures");
     let svg = stacked(&plots(&found));
     page::picture(&pictures, "breakpoint", &svg)?;
@@ -19,7 +19,7 @@ pub fn report(dir: &Path) -> Result<Report> {
     Ok(Report { page, pictures, words: found.sentence })
 }
 
-fn html(found: &Found, svg: &str) -> String {
+fn html(found: &Breakpoint, svg: &str) -> String {
     let mut out = page::head(&format!("{}: breakpoint", found.name), &found.sentence);
     let caption = match found.conclusion {
         Conclusion::Above | Conclusion::Below => {
@@ -71,7 +71,7 @@ fn row(step: &Step) -> Vec<String> {
 }
 
 /// Plots throughput and waits over the load.
-fn plots(found: &Found) -> Vec<Plot> {
+fn plots(found: &Breakpoint) -> Vec<Plot> {
     let loads = || found.steps.iter().map(|step| step.load);
     let x = Axis::over(&found.unit, Unit::Count, Scale::Linear, loads());
     let most = x.range.1;
@@ -119,7 +119,7 @@ fn bound_ms(objective: &str) -> Option<f64> {
     objective.strip_prefix("p95_ms")?.rsplit_once("at most ")?.1.parse().ok()
 }
 
-fn band(plot: Plot, found: &Found) -> Plot {
+fn band(plot: Plot, found: &Breakpoint) -> Plot {
     let Some(at) = found.breakpoint else { return plot };
     let (low, high) = plot.y.range;
     let word = format!("{} ({} to {})", short(at.value), short(at.low), short(at.high));
@@ -127,7 +127,7 @@ fn band(plot: Plot, found: &Found) -> Plot {
         .and("#8a5a00", Marks::Upright(at.value, word))
 }
 
-fn dots(plot: Plot, found: &Found, of: fn(&Step) -> Option<f64>) -> Plot {
+fn dots(plot: Plot, found: &Breakpoint, of: fn(&Step) -> Option<f64>) -> Plot {
     let kind = |keep: fn(&Step) -> bool| -> Vec<(f64, f64)> {
         found.steps.iter().filter(|step| keep(step)).filter_map(|step| Some((step.load, of(step)?))).collect()
     };

@@ -6,7 +6,7 @@
 //! it measure it best: their queue is never empty, and a server that degrades under more load does not do so yet.
 
 use super::Step;
-use super::verdict::{Found, short};
+use super::verdict::{Breakpoint, short};
 use meridian_lab_results::record::{Micros, Outcome, Record};
 use meridian_lab_results::stats::{Estimate, percentile, slope};
 use serde::{Deserialize, Serialize};
@@ -140,7 +140,7 @@ fn most_calm(steps: &[Step]) -> Option<f64> {
 }
 
 /// Returns the sustainable load, and the part of the breakpoint above it.
-pub(super) fn words(found: &Found) -> String {
+pub(super) fn words(found: &Breakpoint) -> String {
     let unit = &found.unit;
     let Some(edge) = &found.sustainable else {
         let most = most_calm(&found.steps).filter(|_| found.is_rate);

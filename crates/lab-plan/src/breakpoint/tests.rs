@@ -66,7 +66,7 @@ fn the_breakpoint_of_a_server_of_known_capacity_is_found() {
             format!("try at {} requests a second", step.load)
         );
     }
-    let read = Found::open(&out).unwrap();
+    let read = Breakpoint::open(&out).unwrap();
     assert_eq!((&read.sentence, read.conclusion, read.steps.len()), (&found.sentence, found.conclusion, told.len()));
     let shown = report(&out).unwrap();
     let page = std::fs::read_to_string(&shown.page).unwrap();
@@ -122,7 +122,8 @@ fn a_target_that_is_not_there_and_mistakes_leave_nothing() {
 }
 
 pub(super) fn step(load: f64, held: bool, p95_ms: Option<f64>, outcomes: &[(&str, u64)]) -> Step {
-    let failed = if held { vec![] } else { vec![Failed { objective: "p95_ms at most 100".into(), value: p95_ms }] };
+    let failed =
+        if held { vec![] } else { vec![MissedObjective { objective: "p95_ms at most 100".into(), value: p95_ms }] };
     Step {
         n: 1,
         purpose: Purpose::Step,
@@ -144,7 +145,7 @@ pub(super) fn step(load: f64, held: bool, p95_ms: Option<f64>, outcomes: &[(&str
     }
 }
 
-fn told(steps: Vec<Step>, conclusion: Conclusion) -> Found {
+fn told(steps: Vec<Step>, conclusion: Conclusion) -> Breakpoint {
     let scenario = scenario("http://127.0.0.1:1", "[arrival]\nkind = \"constant\"\nrate = 10\n");
     let load = Load::of(&scenario, None).unwrap();
     let at = meridian_lab_results::stats::Estimate { value: 200.0, low: 195.0, high: 205.0 };

@@ -45,7 +45,7 @@ pub enum Conclusion {
 
 /// `breakpoint.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Found {
+pub struct Breakpoint {
     /// Version of the file format.
     pub format_version: u32,
     /// Version of the program.
@@ -130,9 +130,9 @@ pub(super) fn found(
     (conclusion, breakpoint): (Conclusion, Option<Estimate>),
     started: String,
     steps: Vec<Step>,
-) -> Found {
+) -> Breakpoint {
     let most_held = sound(&steps).filter(|step| step.held).map(|step| step.load).max_by(f64::total_cmp);
-    let mut found = Found {
+    let mut found = Breakpoint {
         format_version: FORMAT_VERSION,
         program: env!("CARGO_PKG_VERSION").to_owned(),
         name: scenario.name.clone(),
@@ -261,7 +261,7 @@ fn law(steps: &[Step]) -> Option<Law> {
     usl::fit(&points).ok()
 }
 
-fn sentence(found: &Found) -> String {
+fn sentence(found: &Breakpoint) -> String {
     let unit = &found.unit;
     let objective = found.objective.as_deref().unwrap_or("an objective");
     let interval = |at: &Estimate| {
@@ -336,7 +336,7 @@ pub(super) fn short(x: f64) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
-impl Found {
+impl Breakpoint {
     /// Returns whether the breakpoint is known as well as requested.
     pub fn is_good(&self) -> bool {
         self.conclusion == Conclusion::Found
@@ -356,7 +356,7 @@ impl Found {
     }
 
     /// Reads a search's folder.
-    pub fn open(dir: &Path) -> Result<Found> {
+    pub fn open(dir: &Path) -> Result<Breakpoint> {
         let shown = dir.display();
         let text = std::fs::read_to_string(dir.join(FILE))
             .map_err(|e| LabError::results(format!("{shown}: not the folder of a breakpoint search: {FILE}: {e}")))?;

@@ -5,7 +5,7 @@
 //! behaviour is interpolated. Past the last one it is unknown, and nothing is sold. The Universal Scalability Law is
 //! fitted to the levels for the reader, and prices nothing.
 
-use crate::breakpoint::Found;
+use crate::breakpoint::Breakpoint;
 use meridian_lab_drive::scenario::{Arrival, Scenario};
 use meridian_lab_results::error::Result;
 use meridian_lab_results::folder::{self, Group, Results};
@@ -81,12 +81,12 @@ impl Level {
 
 /// The requests of the runs.
 #[derive(Default)]
-struct Sent {
+struct RequestTotals {
     bytes: u64,
     requests: u64,
 }
 
-impl Sent {
+impl RequestTotals {
     fn add(&mut self, run: &Results) {
         // An unreadable summary contributes no sizes.
         let groups: Vec<Group> = serde_json::from_value(run.summary.clone()).unwrap_or_default();
@@ -106,7 +106,7 @@ impl Machine {
     /// them. The error is a sentence.
     pub fn read(dir: &Path) -> Result<Machine, String> {
         let folders = if dir.join("breakpoint.json").is_file() { steps(dir)? } else { runs(dir)? };
-        let (mut levels, mut sent) = (Vec::new(), Sent::default());
+        let (mut levels, mut sent) = (Vec::new(), RequestTotals::default());
         for folder in &folders {
             let run = folder::open(folder).map_err(|e| e.to_string())?;
             levels.push(level(&run).map_err(|e| format!("{}: {e}", folder.display()))?);
@@ -157,7 +157,7 @@ fn joined(mut levels: Vec<Level>) -> Vec<Level> {
 
 /// Returns the valid steps of a search over users.
 fn steps(dir: &Path) -> Result<Vec<PathBuf>, String> {
-    let found = Found::open(dir).map_err(|e| e.to_string())?;
+    let found = Breakpoint::open(dir).map_err(|e| e.to_string())?;
     let folders: Vec<PathBuf> =
         found.steps.iter().filter(|step| step.void.is_empty()).map(|step| dir.join(&step.folder)).collect();
     match folders.iter().find(|folder| !folder.join("run.json").is_file()) {

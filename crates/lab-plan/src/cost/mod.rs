@@ -17,7 +17,7 @@ mod show;
 mod tests;
 
 pub use law::{Level, Machine, ServiceModel};
-pub use price::{Bill, Offer, Priced};
+pub use price::{Bill, Offer, PricedPlan};
 
 use crate::simulate::settings;
 use serde::Deserialize;

@@ -39,7 +39,7 @@ pub struct Offer {
 
 /// A plan with its prices.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Priced {
+pub struct PricedPlan {
     /// The currency.
     pub currency: String,
     /// The resource bought, as the plan names it.
@@ -53,7 +53,7 @@ pub struct Priced {
 
 impl Plan {
     /// Prices the plan.
-    pub fn price(&self, model: &Model) -> Result<Priced, String> {
+    pub fn price(&self, model: &Model) -> Result<PricedPlan, String> {
         if let Some(promise) = self.promise.iter().find(|promise| promise.first_s.is_some())
             && !matches!(model, Model::Simulated(base) if base.get("kind").and_then(Value::as_str) == Some("pipeline"))
         {
@@ -89,7 +89,7 @@ impl Plan {
             Model::Measured(machine) => Some(machine.clone()),
             Model::Simulated(_) => None,
         };
-        Ok(Priced { currency: self.prices.currency.clone(), size: self.size.clone(), machine, offers })
+        Ok(PricedPlan { currency: self.prices.currency.clone(), size: self.size.clone(), machine, offers })
     }
 
     fn bill(&self, size: u64, pattern: &Pattern, hours: &[Option<Hour>], promise: usize) -> Bill {

@@ -1,6 +1,6 @@
 //! The result as one paragraph, one table and one picture.
 
-use super::{Bill, Machine, Offer, Priced, ServiceModel};
+use super::{Bill, Machine, Offer, PricedPlan, ServiceModel};
 use meridian_lab_results::picture::{Axis, COLOURS, Marks, Plot, QUIET, Scale, Unit, stacked};
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -8,7 +8,7 @@ use std::fmt::Write;
 /// Colour of the sizes to buy, unlike any line.
 const MARK: &str = "#000000";
 
-impl Priced {
+impl PricedPlan {
     /// Returns the result as text: what to buy for each pattern, and the extra cost of the next promise.
     pub fn paragraph(&self) -> String {
         let mut out = self.machine.as_ref().map_or_else(String::new, |machine| format!("{} ", words(machine)));
@@ -152,7 +152,7 @@ fn money(sum: f64) -> String {
 fn words(machine: &Machine) -> String {
     let (law, most) = (&machine.law, machine.users_most);
     let mut text = format!(
-        "Measured at up to {most:.0} users, a machine answers at most {:.1} requests a second. ",
+        "MeasuredTrial at up to {most:.0} users, a machine answers at most {:.1} requests a second. ",
         machine.rate_most
     );
     text += &law.words();

@@ -22,7 +22,7 @@ pub struct Figures {
     /// Groups that are fitted separately: a scenario's tables, for example. A file without groups is one group.
     pub fit: Vec<Fit>,
     /// The measurements.
-    pub trial: Vec<Measured>,
+    pub trial: Vec<MeasuredTrial>,
 }
 
 /// Numbers that are fitted together.
@@ -40,7 +40,7 @@ pub struct Fit {
 /// One measured trial.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Measured {
+pub struct MeasuredTrial {
     /// Its name in the table of residuals.
     pub name: String,
     /// The group it belongs to.
@@ -121,7 +121,7 @@ impl Residual {
 
 /// The outcome of a calibration.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Calibrated {
+pub struct Calibration {
     /// The numbers found, by key.
     pub parameters: Vec<(String, f64)>,
     /// Every figure of the group, used or only predicted.
@@ -130,7 +130,7 @@ pub struct Calibrated {
     pub chance: f64,
 }
 
-impl Calibrated {
+impl Calibration {
     /// Returns the error of the calibration, with 95 % confidence, as a share. It includes the error of the simulated
     /// figures against the measured ones (Student's t; each fitted number takes a degree of freedom). It also includes
     /// the chance error of the measured ones. `None` if no degree of freedom is left.
@@ -214,7 +214,7 @@ impl Figures {
         let seen = measured::read(dir).map_err(|e| e.to_string())?;
         let name = dir.file_name().map_or_else(|| "run".to_owned(), |name| name.to_string_lossy().into_owned());
         let fit = Fit { group: "run".to_owned(), parameters: parameters.to_vec(), seeds: SEEDS };
-        let trial = Measured {
+        let trial = MeasuredTrial {
             name,
             group: "run".to_owned(),
             fit: true,
@@ -234,7 +234,7 @@ impl Figures {
     }
 
     /// Fits the group's numbers with at most `evaluations` sets of simulations.
-    pub fn calibrate(&self, fit: &Fit, scenario: &Table, evaluations: usize) -> Result<Calibrated, String> {
+    pub fn calibrate(&self, fit: &Fit, scenario: &Table, evaluations: usize) -> Result<Calibration, String> {
         let start: Vec<f64> = fit
             .parameters
             .iter()
@@ -265,7 +265,7 @@ impl Figures {
         let chances = self.trial.iter().filter(|trial| trial.fit && trial.group == fit.group).map(|trial| trial.chance);
         let chances: Vec<f64> = chances.flatten().collect();
         let chance = chances.iter().map(|sd| sd * sd).sum::<f64>().sqrt() / chances.len().max(1) as f64;
-        Ok(Calibrated { parameters, residuals: self.compare(fit, &found, false)?, chance })
+        Ok(Calibration { parameters, residuals: self.compare(fit, &found, false)?, chance })
     }
 
     fn loss(&self, fit: &Fit, scenario: &Table, point: &[f64]) -> Result<f64, String> {
@@ -293,7 +293,7 @@ impl Figures {
     }
 }
 
-impl Measured {
+impl MeasuredTrial {
     /// Returns the figures of each seed's simulation under the trial's settings.
     pub(super) fn runs(&self, seeds: u32, scenario: &Table) -> Result<Vec<BTreeMap<&'static str, f64>>, String> {
         let run = |seed: u32| {

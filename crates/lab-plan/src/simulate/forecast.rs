@@ -3,7 +3,7 @@
 //! Nothing is fitted here; the scenario is used unchanged. Trials that its numbers were fitted to are shown but not
 //! counted: the accuracy of the forecast is computed from the others alone.
 
-use super::calibrate::{Figures, Measured, median};
+use super::calibrate::{Figures, MeasuredTrial, median};
 use meridian_lab_results::picture::{Axis, COLOURS, Marks, Plot, QUIET, Scale, Unit, stacked};
 use meridian_lab_results::stats::spearman;
 use serde::Serialize;
@@ -60,7 +60,7 @@ impl Row {
         Some(self.forecast.get(figure)? / measured - 1.0)
     }
 
-    fn of(trial: &Measured, seeds: u32, scenario: &Table) -> Result<Row, String> {
+    fn of(trial: &MeasuredTrial, seeds: u32, scenario: &Table) -> Result<Row, String> {
         let runs = trial.runs(seeds, scenario)?;
         let measured: BTreeMap<String, f64> =
             trial.figures.iter().chain(&trial.also).map(|(name, x)| (name.clone(), *x)).collect();

@@ -1,6 +1,6 @@
 //! Results and calibrations as plain text tables.
 
-use super::calibrate::Calibrated;
+use super::calibrate::Calibration;
 use super::{Prediction, closed, pipeline, scan, tenants};
 use std::fmt::Write;
 
@@ -120,7 +120,7 @@ fn of_tenants(answer: &tenants::TenantsOutcome) -> String {
     out
 }
 
-impl Calibrated {
+impl Calibration {
     /// Formats the numbers found and every figure beside its simulation.
     pub fn table(&self) -> String {
         let mut out = String::new();

@@ -10,7 +10,7 @@ mod sides;
 pub use show::write;
 pub use sides::{RequestKey, Side, Sides, Waits};
 
-use crate::stats::compare::{Comparison, REPEATS, Repeats, Undecided, Verdict, groups, pairs, quantile};
+use crate::stats::compare::{Comparison, NoVerdict, REPEATS, Repeats, Verdict, groups, pairs, quantile};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
@@ -40,7 +40,7 @@ pub enum NotDecided {
     /// Fewer than ten responses lie above the quantile.
     Answers,
     /// The repeats do not decide.
-    Repeats(Undecided),
+    Repeats(NoVerdict),
 }
 
 impl NotDecided {
@@ -49,9 +49,9 @@ impl NotDecided {
         match self {
             NotDecided::Void => "not decided: void",
             NotDecided::Answers => "not decided: too few answers",
-            NotDecided::Repeats(Undecided::Repeats) => "not decided: no repeats",
-            NotDecided::Repeats(Undecided::Never) => "not decided: some trials never answered",
-            NotDecided::Repeats(Undecided::Neither) => "not decided: neither answered enough requests",
+            NotDecided::Repeats(NoVerdict::Repeats) => "not decided: no repeats",
+            NotDecided::Repeats(NoVerdict::Never) => "not decided: some trials never answered",
+            NotDecided::Repeats(NoVerdict::Neither) => "not decided: neither answered enough requests",
         }
     }
 }
@@ -135,7 +135,7 @@ impl Sides {
     }
 
     /// Compares one quantile of both sides, repeat by repeat.
-    fn judged(&self, waits: &[Waits; 2], q: f64, alpha: f64) -> Result<Comparison, Undecided> {
+    fn judged(&self, waits: &[Waits; 2], q: f64, alpha: f64) -> Result<Comparison, NoVerdict> {
         // Waits below a microsecond cannot be distinguished from it.
         let of = |side: &Waits| side.values().map(|ms| quantile(ms.clone(), q).max(1e-3)).collect::<Vec<f64>>();
         let [a, b] = waits.each_ref().map(of);
@@ -204,7 +204,7 @@ impl Report {
             return Some("A and B have no request in common".to_owned());
         }
         let whys: Vec<NotDecided> = self.rows.iter().map_while(|row| row.comparison.as_ref().err().copied()).collect();
-        (whys.len() == self.rows.len()).then(|| match whys.contains(&NotDecided::Repeats(Undecided::Repeats)) {
+        (whys.len() == self.rows.len()).then(|| match whys.contains(&NotDecided::Repeats(NoVerdict::Repeats)) {
             true => format!(
                 "without repeats it cannot be told how much trials differ by themselves: {REPEATS} or more of each side \
                  (trials.repeats) can"

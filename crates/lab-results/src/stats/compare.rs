@@ -43,7 +43,7 @@ pub struct Comparison {
 /// Why two servers can be called neither different nor alike.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Undecided {
+pub enum NoVerdict {
     /// There are fewer repeats than [`REPEATS`].
     Repeats,
     /// Some repeats have no sound response at the quantile, and others have one.
@@ -69,9 +69,9 @@ pub struct Repeats<'a> {
 
 /// Compares pairs of A and B that ran consecutively. `alpha` is the share of pairs of the same server that may be
 /// called different.
-pub fn pairs(pairs: &[[f64; 2]], alpha: f64) -> Result<Comparison, Undecided> {
+pub fn pairs(pairs: &[[f64; 2]], alpha: f64) -> Result<Comparison, NoVerdict> {
     if pairs.len() < REPEATS {
-        return Err(Undecided::Repeats);
+        return Err(NoVerdict::Repeats);
     }
     if let Some(never) = never(pairs.iter().map(|pair| pair[0]), pairs.iter().map(|pair| pair[1])) {
         return never;
@@ -85,9 +85,9 @@ pub fn pairs(pairs: &[[f64; 2]], alpha: f64) -> Result<Comparison, Undecided> {
 }
 
 /// Compares two groups of repeats that did not take turns.
-pub fn groups(a: Repeats<'_>, b: Repeats<'_>, alpha: f64) -> Result<Comparison, Undecided> {
+pub fn groups(a: Repeats<'_>, b: Repeats<'_>, alpha: f64) -> Result<Comparison, NoVerdict> {
     if a.quantiles.len() < REPEATS || b.quantiles.len() < REPEATS {
-        return Err(Undecided::Repeats);
+        return Err(NoVerdict::Repeats);
     }
     if let Some(never) = never(a.quantiles.iter().copied(), b.quantiles.iter().copied()) {
         return never;
@@ -126,13 +126,13 @@ fn verdict_of(mean: f64, reach: f64) -> Comparison {
 fn never(
     a: impl Iterator<Item = f64> + Clone,
     b: impl Iterator<Item = f64> + Clone,
-) -> Option<Result<Comparison, Undecided>> {
+) -> Option<Result<Comparison, NoVerdict>> {
     let (good_a, bad_a) = (a.clone().all(f64::is_finite), !a.clone().any(f64::is_finite));
     let (good_b, bad_b) = (b.clone().all(f64::is_finite), !b.clone().any(f64::is_finite));
     let ever = f64::INFINITY;
     match (good_a, bad_a, good_b, bad_b) {
         (true, _, true, _) => None,
-        (_, true, _, true) => Some(Err(Undecided::Neither)),
+        (_, true, _, true) => Some(Err(NoVerdict::Neither)),
         (true, _, _, true) => {
             let ratio = Estimate { value: ever, low: ever, high: ever };
             Some(Ok(Comparison { ratio, verdict: Verdict::Slower }))
@@ -141,7 +141,7 @@ fn never(
             let ratio = Estimate { value: 0.0, low: 0.0, high: 0.0 };
             Some(Ok(Comparison { ratio, verdict: Verdict::Faster }))
         }
-        _ => Some(Err(Undecided::Never)),
+        _ => Some(Err(NoVerdict::Never)),
     }
 }
 
@@ -175,8 +175,8 @@ mod tests {
 
     #[test]
     fn too_few_repeats_decide_nothing_however_far_apart_they_are() {
-        assert_eq!(pairs(&[[1.0, 100.0], [1.0, 101.0]], ALPHA), Err(Undecided::Repeats));
-        assert_eq!(groups(side(&[1.0, 1.0, 1.0], false), side(&[100.0], false), ALPHA), Err(Undecided::Repeats));
+        assert_eq!(pairs(&[[1.0, 100.0], [1.0, 101.0]], ALPHA), Err(NoVerdict::Repeats));
+        assert_eq!(groups(side(&[1.0, 1.0, 1.0], false), side(&[100.0], false), ALPHA), Err(NoVerdict::Repeats));
         let three = pairs(&[[1.0, 99.0], [1.0, 100.0], [1.0, 101.0]], ALPHA).unwrap();
         assert_eq!(three.verdict, Verdict::Slower);
         assert!((three.ratio.value - 100.0).abs() < 0.1, "{three:?}");
@@ -197,8 +197,8 @@ mod tests {
         let good = [[1.0, ever]; 3];
         assert_eq!(pairs(&good, ALPHA).unwrap().verdict, Verdict::Slower);
         assert_eq!(pairs(&[[ever, 1.0]; 3], ALPHA).unwrap().verdict, Verdict::Faster);
-        assert_eq!(pairs(&[[ever, ever]; 3], ALPHA), Err(Undecided::Neither));
-        assert_eq!(pairs(&[[1.0, 1.0], [1.0, ever], [1.0, ever]], ALPHA), Err(Undecided::Never));
+        assert_eq!(pairs(&[[ever, ever]; 3], ALPHA), Err(NoVerdict::Neither));
+        assert_eq!(pairs(&[[1.0, 1.0], [1.0, ever], [1.0, ever]], ALPHA), Err(NoVerdict::Never));
     }
 
     #[test]

@@ -16,7 +16,7 @@ pub(super) const FIRST_BYTES: usize = 256;
 
 /// A value of the current event, already of its field's type.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Pending {
+pub(super) enum PendingValue {
     Null,
     /// A range in the event's text buffer.
     Text(usize, usize),
@@ -69,9 +69,9 @@ impl PlaceBuilder {
 
 impl FieldBuilder {
     /// Appends a value of the right type (or null) and returns its approximate size in bytes.
-    pub(super) fn append(&mut self, value: Pending, texts: &str) -> usize {
+    pub(super) fn append(&mut self, value: PendingValue, texts: &str) -> usize {
         match (self, value) {
-            (FieldBuilder::Text(b), Pending::Text(from, to)) => {
+            (FieldBuilder::Text(b), PendingValue::Text(from, to)) => {
                 b.append_value(&texts[from..to]);
                 4 + to - from
             }
@@ -80,22 +80,22 @@ impl FieldBuilder {
                 4
             }
             (FieldBuilder::Int(b), value) => {
-                b.append_option(if let Pending::Int(n) = value { Some(n) } else { None });
+                b.append_option(if let PendingValue::Int(n) = value { Some(n) } else { None });
                 8
             }
             (FieldBuilder::Float(b), value) => {
-                b.append_option(if let Pending::Float(x) = value { Some(x) } else { None });
+                b.append_option(if let PendingValue::Float(x) = value { Some(x) } else { None });
                 8
             }
             (FieldBuilder::Bool(b), value) => {
-                b.append_option(if let Pending::Bool(x) = value { Some(x) } else { None });
+                b.append_option(if let PendingValue::Bool(x) = value { Some(x) } else { None });
                 1
             }
             (FieldBuilder::Time(b), value) => {
-                b.append_option(if let Pending::Time(t) = value { Some(t) } else { None });
+                b.append_option(if let PendingValue::Time(t) = value { Some(t) } else { None });
                 8
             }
-            (FieldBuilder::TextList(b), Pending::TextList(list)) => {
+            (FieldBuilder::TextList(b), PendingValue::TextList(list)) => {
                 let bytes = list.iter().map(|t| t.len() + 4).sum::<usize>();
                 list.iter().for_each(|t| b.values().append_value(t));
                 b.append(true);

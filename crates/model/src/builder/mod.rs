@@ -12,7 +12,7 @@ use arrow_array::builder::{
     BinaryBuilder, BooleanBuilder, Float64Builder, Int64Builder, ListBuilder, StringBuilder,
     TimestampMicrosecondBuilder,
 };
-use columns::{FIRST_BYTES, FIRST_ROWS, FieldBuilder, Pending, PlaceBuilder};
+use columns::{FIRST_BYTES, FIRST_ROWS, FieldBuilder, PendingValue, PlaceBuilder};
 use geo_types::Geometry;
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ pub struct BatchBuilder {
     place: PlaceBuilder,
     fields: Vec<FieldBuilder>,
     /// Values of the current event, by field.
-    pending: Vec<Pending>,
+    pending: Vec<PendingValue>,
     /// Texts of the current event, concatenated: one buffer for all events instead of a string per text.
     texts: String,
 }
@@ -92,7 +92,7 @@ impl BatchBuilder {
             })
             .collect();
         // Values are staged here until the event is complete: columns cannot roll back an invalid event.
-        let pending = vec![Pending::Null; schema.fields.len()];
+        let pending = vec![PendingValue::Null; schema.fields.len()];
         let id = match schema.id {
             IdRole::Given => StringBuilder::with_capacity(FIRST_ROWS, FIRST_BYTES),
             IdRole::Made => StringBuilder::with_capacity(0, 0),
@@ -194,22 +194,22 @@ impl BatchBuilder {
         let wrong =
             |found: &str| Invalid::field(&spec.name, format!("{found} where {} was expected", spec.kind.noun()));
         self.pending[field] = match (spec.kind, value) {
-            (_, Value::Null) => Pending::Null,
+            (_, Value::Null) => PendingValue::Null,
             (FieldType::Text, Value::Text(text)) => return self.set_text(field, &text),
-            (FieldType::Int, Value::Int(n)) => Pending::Int(n),
+            (FieldType::Int, Value::Int(n)) => PendingValue::Int(n),
             // Below 2^53 every whole float is exactly one integer.
-            (FieldType::Int, Value::Float(x)) if x.fract() == 0.0 && x.abs() < 9.0e15 => Pending::Int(x as i64),
-            (FieldType::Float, Value::Int(n)) => Pending::Float(n as f64),
-            (FieldType::Float, Value::Float(x)) if x.is_finite() => Pending::Float(x),
+            (FieldType::Int, Value::Float(x)) if x.fract() == 0.0 && x.abs() < 9.0e15 => PendingValue::Int(x as i64),
+            (FieldType::Float, Value::Int(n)) => PendingValue::Float(n as f64),
+            (FieldType::Float, Value::Float(x)) if x.is_finite() => PendingValue::Float(x),
             (FieldType::Float, Value::Float(x)) => return Err(wrong(&format!("{x}"))),
-            (FieldType::Bool, Value::Bool(b)) => Pending::Bool(b),
+            (FieldType::Bool, Value::Bool(b)) => PendingValue::Bool(b),
             (FieldType::Time, Value::Time(t)) => {
-                Pending::Time(time::in_range(t, &t).map_err(|e| Invalid { field: Some(spec.name.clone()), ..e })?)
+                PendingValue::Time(time::in_range(t, &t).map_err(|e| Invalid { field: Some(spec.name.clone()), ..e })?)
             }
             (FieldType::Date, Value::Time(t)) => {
-                Pending::Time(time::day(t).map_err(|e| Invalid { field: Some(spec.name.clone()), ..e })?)
+                PendingValue::Time(time::day(t).map_err(|e| Invalid { field: Some(spec.name.clone()), ..e })?)
             }
-            (FieldType::TextList, Value::TextList(list)) => Pending::TextList(list),
+            (FieldType::TextList, Value::TextList(list)) => PendingValue::TextList(list),
             (_, Value::Text(text)) => return Err(wrong(&format!("the text {:?}", shorten(&text)))),
             (_, Value::Int(n)) => return Err(wrong(&format!("the integer {n}"))),
             // Parsers read an integer beyond 64 bits as a float, whose digits are not those of the input.
@@ -244,7 +244,7 @@ impl BatchBuilder {
         }
         let from = self.texts.len();
         self.texts.push_str(text);
-        self.pending[field] = Pending::Text(from, self.texts.len());
+        self.pending[field] = PendingValue::Text(from, self.texts.len());
         Ok(())
     }
 
@@ -254,7 +254,7 @@ impl BatchBuilder {
             return Err(Invalid::field(&self.schema.id_name, "the event has no id, which this collection requires"));
         }
         for (spec, value) in self.schema.fields.iter().zip(&self.pending) {
-            if spec.required && *value == Pending::Null {
+            if spec.required && *value == PendingValue::Null {
                 return Err(Invalid::field(
                     &spec.name,
                     format!("no value where this collection requires {}", spec.kind.noun()),
@@ -262,7 +262,7 @@ impl BatchBuilder {
             }
         }
         if let TimeRole::Interval { start, end } = self.schema.time
-            && let (Pending::Time(from), Pending::Time(to)) = (&self.pending[start], &self.pending[end])
+            && let (PendingValue::Time(from), PendingValue::Time(to)) = (&self.pending[start], &self.pending[end])
             && from > to
         {
             return Err(Invalid::field(
@@ -281,7 +281,7 @@ impl BatchBuilder {
         }
         self.bytes += self.place.end_event();
         for (builder, value) in self.fields.iter_mut().zip(&mut self.pending) {
-            self.bytes += builder.append(std::mem::replace(value, Pending::Null), &self.texts);
+            self.bytes += builder.append(std::mem::replace(value, PendingValue::Null), &self.texts);
         }
         self.texts.clear();
         self.rows += 1;
@@ -291,7 +291,7 @@ impl BatchBuilder {
     /// Discards the current event.
     pub fn abandon_event(&mut self) {
         self.id_pending = None;
-        self.pending.fill(Pending::Null);
+        self.pending.fill(PendingValue::Null);
         self.texts.clear();
         match &mut self.place {
             PlaceBuilder::None => {}

@@ -24,7 +24,7 @@ pub(crate) struct SpatialTest {
     pub(crate) shape: Shape,
 }
 
-type Prepared<'a> = PreparedGeometry<'a, &'a Geometry<f64>, f64>;
+type PreparedSide<'a> = PreparedGeometry<'a, &'a Geometry<f64>, f64>;
 
 impl SpatialTest {
     pub(crate) fn evaluate(&self, batch: &Batch, open: Option<&BooleanBuffer>) -> Truth {
@@ -36,7 +36,7 @@ impl SpatialTest {
             }
             Places::Shapes { sides, nulls } => {
                 // Prepared on first use: the box decides most rows.
-                let mut prepared: Option<Prepared<'_>> = None;
+                let mut prepared: Option<PreparedSide<'_>> = None;
                 Truth::test_open(rows, open, nulls.as_ref(), |i| {
                     self.decided_by_box(&sides.row(i)).unwrap_or_else(|| {
                         batch.geometry(i).is_some_and(|shape| self.holds_of_shape(&shape, &mut prepared))
@@ -78,7 +78,7 @@ impl SpatialTest {
         }
     }
 
-    fn holds_of_shape<'a>(&'a self, row: &Geometry<f64>, prepared: &mut Option<Prepared<'a>>) -> bool {
+    fn holds_of_shape<'a>(&'a self, row: &Geometry<f64>, prepared: &mut Option<PreparedSide<'a>>) -> bool {
         match (self.op, row) {
             // A collection of mixed geometries has points too. Without a matrix they cost the same as in a point
             // collection.

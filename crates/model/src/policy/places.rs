@@ -20,7 +20,7 @@ pub struct Places<K> {
     /// First never-used place; the following ones are unused too.
     fresh: u32,
     free: Vec<u32>,
-    held: HashMap<K, Held>,
+    held: HashMap<K, CachedPlace>,
     short: VecDeque<K>,
     main: VecDeque<K>,
     /// Keys evicted from the short queue, oldest first. Some have come back since.
@@ -29,7 +29,7 @@ pub struct Places<K> {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Held {
+struct CachedPlace {
     place: u32,
     uses: u8,
 }
@@ -88,7 +88,7 @@ impl<K: Copy + Eq + Hash> Places<K> {
         if self.held.contains_key(&key) {
             return self.free.push(place);
         }
-        self.held.insert(key, Held { place, uses: 0 });
+        self.held.insert(key, CachedPlace { place, uses: 0 });
         if self.remembered.remove(&key) {
             self.main.push_back(key);
         } else {
@@ -110,7 +110,7 @@ impl<K: Copy + Eq + Hash> Places<K> {
         self.fresh = self.fresh.max(place + 1);
         match key.filter(|key| !self.held.contains_key(key)) {
             Some(key) => {
-                self.held.insert(key, Held { place, uses: 0 });
+                self.held.insert(key, CachedPlace { place, uses: 0 });
                 self.main.push_back(key);
                 true
             }

@@ -3,7 +3,7 @@
 
 use crate::bucket::{Call, CatalogObject, Manifest, Response};
 use meridian_model::policy::owner::{
-    Commit, CommitStep, Committed, Create, CreateStep, Created, GetOutcome, KnownObject, Lookup, LookupStep,
+    Commit, CommitOutcome, CommitStep, Create, CreateOutcome, CreateStep, GetOutcome, KnownObject, Lookup, LookupStep,
     PutOutcome, Rules,
 };
 use std::sync::Arc;
@@ -29,7 +29,7 @@ impl Making {
         Making { create: Create::new(rules), put }
     }
 
-    pub fn next(&mut self) -> Next<Created> {
+    pub fn next(&mut self) -> Next<CreateOutcome> {
         loop {
             match self.create.step() {
                 CreateStep::Put => return Next::Call(self.put.clone()),
@@ -134,7 +134,7 @@ impl Committing {
         Committing { rules, process, commit, manifest, look: None, making: None, number: 0 }
     }
 
-    pub fn next(&mut self) -> Next<Committed> {
+    pub fn next(&mut self) -> Next<CommitOutcome> {
         loop {
             match self.commit.step() {
                 CommitStep::Look => match self.look.get_or_insert_with(|| Looking::new(self.rules)).next() {

@@ -5,7 +5,7 @@ use crate::bucket::{Call, Content, Event, LogObject, Manifest, Response};
 use crate::making::{Committing, Looking, Making, Next};
 use crate::taking::{Opened, TakeoverOutcome, Taking};
 use meridian_model::policy::owner::{
-    Appended, Breakage, Committed, Created, KnownObject, LogGroup, Rules, Writer, first_of_next_epoch,
+    AppendOutcome, Breakage, CommitOutcome, CreateOutcome, KnownObject, LogGroup, Rules, Writer, first_of_next_epoch,
 };
 use std::sync::Arc;
 
@@ -276,13 +276,13 @@ impl Process {
         }
     }
 
-    fn appended(&mut self, created: Created, told: &mut Vec<Report>) {
+    fn appended(&mut self, created: CreateOutcome, told: &mut Vec<Report>) {
         let Task::Append { group, rest, .. } = std::mem::replace(&mut self.task, Task::Nothing) else { return };
         let (Some(owner), Content::Group(events)) = (&mut self.owner, &group.content) else { return };
         let (Some(first), Some(last)) = (events.first(), events.last()) else { return };
         let held = LogGroup { place: group.place, last_position: last.position, time: 0, bytes: 1 };
         match owner.writer.appended(created, held, group.sum()) {
-            Appended::Stored => {
+            AppendOutcome::Stored => {
                 owner.memory.extend(events);
                 owner.position = last.position;
                 match rest {
@@ -290,12 +290,12 @@ impl Process {
                     None => told.push(Report::Stored(first.write)),
                 }
             }
-            Appended::Refused => told.push(Report::Refused(first.write)),
-            Appended::Fenced => {
+            AppendOutcome::Refused => told.push(Report::Refused(first.write)),
+            AppendOutcome::Fenced => {
                 owner.outdated = true;
                 told.push(Report::Refused(first.write));
             }
-            Appended::Unknown => {
+            AppendOutcome::Unknown => {
                 owner.outdated = true;
                 told.push(Report::Unknown(first.write));
             }
@@ -318,13 +318,13 @@ impl Process {
         }
     }
 
-    fn committed(&mut self, committed: Committed, told: &mut Vec<Report>) {
+    fn committed(&mut self, committed: CommitOutcome, told: &mut Vec<Report>) {
         let Task::Commit(committing, job) = std::mem::replace(&mut self.task, Task::Nothing) else { return };
         let Some(owner) = &mut self.owner else { return };
         let (manifest, number, known) = committing.end();
         owner.known = known;
         match committed {
-            Committed::Stands => {
+            CommitOutcome::Stands => {
                 owner.manifest = manifest;
                 self.doomed.extend(job.inputs);
                 if let Some(flushed) = job.flushed {
@@ -333,13 +333,13 @@ impl Process {
                 }
                 told.push(Report::Committed(number));
             }
-            Committed::Refused => self.doomed.push(job.file),
-            Committed::Stale => {
+            CommitOutcome::Refused => self.doomed.push(job.file),
+            CommitOutcome::Stale => {
                 self.doomed.push(job.file);
                 owner.outdated = true;
             }
             // Either manifest may be the newest: the files of both stay.
-            Committed::Unknown => owner.outdated = true,
+            CommitOutcome::Unknown => owner.outdated = true,
         }
     }
 

@@ -3,8 +3,8 @@
 use crate::bucket::{Call, CatalogObject, Content, Event, LogObject, Manifest, Response};
 use crate::making::{Committing, Looking, Making, Next, known_of};
 use meridian_model::policy::owner::{
-    Committed, KnownObject, Link, LogGroup, LogPlace, ReadOutcome, Replay, ReplayStep, Rules, Takeover, TakeoverStep,
-    Writer, first_of_next_epoch, is_leftover,
+    CommitOutcome, KnownObject, Link, LogGroup, LogPlace, ReadOutcome, Replay, ReplayStep, Rules, Takeover,
+    TakeoverStep, Writer, first_of_next_epoch, is_leftover,
 };
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -121,7 +121,7 @@ impl Taking {
                 }
                 Stage::Claim(committing) => match committing.next() {
                     Next::Call(call) => return Next::Call(call),
-                    Next::Failed | Next::Done(Committed::Refused | Committed::Unknown) => return Next::Failed,
+                    Next::Failed | Next::Done(CommitOutcome::Refused | CommitOutcome::Unknown) => return Next::Failed,
                     Next::Done(committed) => self.claimed(committed),
                 },
                 Stage::List => return Next::Call(Call::ListFiles),
@@ -137,7 +137,7 @@ impl Taking {
                 Next::Call(call) => return Some(Next::Call(call)),
                 Next::Failed => return Some(Next::Failed),
                 Next::Done(created) => {
-                    use meridian_model::policy::owner::Created::{Refused, Unknown};
+                    use meridian_model::policy::owner::CreateOutcome::{Refused, Unknown};
                     if matches!(created, Refused | Unknown) {
                         return Some(Next::Failed);
                     }
@@ -243,10 +243,10 @@ impl Taking {
         self.stage = Stage::Claim(Box::new(Committing::new(self.rules, self.process, follows, manifest, known)));
     }
 
-    fn claimed(&mut self, committed: Committed) {
+    fn claimed(&mut self, committed: CommitOutcome) {
         let Stage::Claim(committing) = std::mem::replace(&mut self.stage, Stage::Between) else { return };
         let (manifest, number, known) = committing.end();
-        if committed == Committed::Stands {
+        if committed == CommitOutcome::Stands {
             self.opened.manifest = manifest;
             self.opened.claimed = Some(number);
         }

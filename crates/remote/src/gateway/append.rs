@@ -1,6 +1,6 @@
 //! Writes, retried until their outcome is known or cannot be known.
 
-use super::failed::Failed;
+use super::failed::CallFailure;
 use super::link::Link;
 use super::mirror::Mirror;
 use super::retry::Retry;
@@ -37,9 +37,9 @@ impl Producer {
 }
 
 /// A write in flight; dropping it stops the retries.
-struct Sending(JoinHandle<Result<WireWritten, Fault>>);
+struct SendTask(JoinHandle<Result<WireWritten, Fault>>);
 
-impl Drop for Sending {
+impl Drop for SendTask {
     fn drop(&mut self) {
         self.0.abort();
     }
@@ -70,7 +70,7 @@ pub(super) fn append(
     let (through, mirror) = (link.clone(), mirror.clone());
     let sending = async move { send(&through, put, messages, deadline).await };
     let current = observe::current();
-    let mut sending = Sending(link.spawn(observe::within(current.clone(), sending)));
+    let mut sending = SendTask(link.spawn(observe::within(current.clone(), sending)));
     Ok(Box::pin(async move {
         let commit = current.stage(Stage::Commit);
         let outcome = (&mut sending.0).await;
@@ -114,18 +114,23 @@ async fn send(link: &Link, put: Put, messages: Vec<FlightData>, deadline: Instan
 }
 
 /// Sends a write once. The attempt names its server: without a response, only that server may have written it.
-async fn attempt(link: &Link, put: &mut Put, messages: &[FlightData], left: Duration) -> Result<WireWritten, Failed> {
+async fn attempt(
+    link: &Link,
+    put: &mut Put,
+    messages: &[FlightData],
+    left: Duration,
+) -> Result<WireWritten, CallFailure> {
     let named = tokio::time::timeout(left, link.named()).await;
-    let (asked, instance) = named.unwrap_or_else(|_| Err(unanswered())).map_err(Failed::before)?;
+    let (asked, instance) = named.unwrap_or_else(|_| Err(unanswered())).map_err(CallFailure::before)?;
     put.to = instance;
-    let command = Call::of(put.clone(), left).to_json().map_err(Failed::before)?;
+    let command = Call::of(put.clone(), left).to_json().map_err(CallFailure::before)?;
     let mut messages = messages.to_vec();
     if let Some(first) = messages.first_mut() {
         first.flight_descriptor = Some(FlightDescriptor::new_cmd(command));
     }
     match tokio::time::timeout(left + GRACE, link.put(asked, messages)).await {
         Ok(outcome) => outcome,
-        Err(_) => Err(Failed::after(unanswered())),
+        Err(_) => Err(CallFailure::after(unanswered())),
     }
 }
 

@@ -4,7 +4,7 @@ use super::append::Producer;
 use super::engine::{Engine, Patience};
 use super::link::Link;
 use super::mirror::MirrorCache;
-use super::remote::{Remote, Shared};
+use super::remote::{GatewayState, Remote};
 use super::scans::Scans;
 use super::subscription::{self, Subscription};
 use super::uses::SnapshotUses;
@@ -40,7 +40,7 @@ pub(super) const FLUSH_MAX: Duration = Duration::from_secs(300);
 /// Calls that "return at once" elsewhere do a round trip to the owner here. Called on a runtime worker, they let its
 /// other tasks move to another thread. They fail at once while no owner is known or reachable.
 pub struct RemoteBackend {
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<GatewayState>,
     subscription: Arc<Subscription>,
     following: Mutex<Option<JoinHandle<()>>>,
     /// Task that reports to the owner which snapshots scan servers showed; `None` without scan servers.
@@ -92,7 +92,7 @@ impl RemoteBackend {
         let link = Arc::new(Link::new(engine, owner, group, options));
         let uses = SnapshotUses::new();
         let telling = scans.as_ref().map(|_| link.spawn(uses.clone().tell(link.clone())));
-        let shared = Arc::new(Shared { link, mirrors: Arc::default(), producer, scans, uses, seed });
+        let shared = Arc::new(GatewayState { link, mirrors: Arc::default(), producer, scans, uses, seed });
         let subscription = Arc::default();
         Arc::new(RemoteBackend {
             shared,

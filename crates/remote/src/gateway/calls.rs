@@ -2,7 +2,7 @@
 
 use super::answer::{Message, MessageStream};
 use super::engine::Patience;
-use super::failed::{Failed, is_refused};
+use super::failed::{CallFailure, is_refused};
 use super::link::{CallConnection, Link};
 use super::retry::Retry;
 use crate::wire::answer::{Reply, WireWritten};
@@ -54,19 +54,24 @@ impl Link {
         instance.map(|instance| (asked, instance)).ok_or_else(changes)
     }
 
-    async fn action(&self, mut asked: CallConnection, body: Vec<u8>, of_change: bool) -> Result<Vec<Bytes>, Failed> {
+    async fn action(
+        &self,
+        mut asked: CallConnection,
+        body: Vec<u8>,
+        of_change: bool,
+    ) -> Result<Vec<Bytes>, CallFailure> {
         let request = asked.request(Action::new("meridian", body));
         let response = asked.client.do_action(request).await.map_err(|status| self.broken(&asked, status))?;
-        self.heard(&asked, response.metadata(), of_change).map_err(Failed::after)?;
+        self.heard(&asked, response.metadata(), of_change).map_err(CallFailure::after)?;
         let (mut stream, mut bodies) = (response.into_inner(), Vec::new());
-        while let Some(result) = stream.message().await.map_err(Failed::of)? {
+        while let Some(result) = stream.message().await.map_err(CallFailure::of)? {
             bodies.push(result.body);
         }
         // The data was handed over meanwhile, and nothing was done.
         match bodies.first().map(|first| Reply::<IgnoredAny>::read(first)) {
             Some(Err(fault)) if fault.is_of_the_link() => {
                 self.refused(&asked);
-                Err(Failed::before(fault))
+                Err(CallFailure::before(fault))
             }
             _ => Ok(bodies),
         }
@@ -78,13 +83,13 @@ impl Link {
         loop {
             let done = match self.named().await {
                 Ok((asked, _)) => self.action(asked, body.clone(), true).await,
-                Err(fault) => Err(Failed::before(fault)),
+                Err(fault) => Err(CallFailure::before(fault)),
             };
             match done {
                 Ok(bodies) => return Ok(bodies),
-                Err(Failed { fault: Fault::Unavailable(why), arrived: true }) => return Err(unknown(&why)),
-                Err(Failed { fault, arrived: true }) => return Err(fault),
-                Err(Failed { fault, arrived: false }) => retry.after(self, fault).await?,
+                Err(CallFailure { fault: Fault::Unavailable(why), arrived: true }) => return Err(unknown(&why)),
+                Err(CallFailure { fault, arrived: true }) => return Err(fault),
+                Err(CallFailure { fault, arrived: false }) => retry.after(self, fault).await?,
             }
         }
     }
@@ -150,27 +155,27 @@ impl Link {
         &self,
         mut asked: CallConnection,
         messages: Vec<FlightData>,
-    ) -> Result<WireWritten, Failed> {
+    ) -> Result<WireWritten, CallFailure> {
         let request = asked.request(stream::iter(messages));
         let response = asked.client.do_put(request).await.map_err(|status| self.broken(&asked, status))?;
-        self.heard(&asked, response.metadata(), true).map_err(Failed::after)?;
-        let first: Option<PutResult> = response.into_inner().message().await.map_err(Failed::of)?;
-        let first = first.ok_or_else(|| Failed::after(Fault::internal("a write without an answer")))?;
+        self.heard(&asked, response.metadata(), true).map_err(CallFailure::after)?;
+        let first: Option<PutResult> = response.into_inner().message().await.map_err(CallFailure::of)?;
+        let first = first.ok_or_else(|| CallFailure::after(Fault::internal("a write without an answer")))?;
         Reply::read(&first.app_metadata).map_err(|fault: Fault| {
             // The data was handed over meanwhile: the write either does not count, or its key identifies it.
             if fault.is_of_the_link() {
                 self.refused(&asked);
             }
-            Failed::before(fault)
+            CallFailure::before(fault)
         })
     }
 
     /// Classifies a failed call, and records a refusal.
-    fn broken(&self, asked: &CallConnection, status: Status) -> Failed {
+    fn broken(&self, asked: &CallConnection, status: Status) -> CallFailure {
         if is_refused(&status) {
             self.refused(asked);
         }
-        Failed::of(status)
+        CallFailure::of(status)
     }
 }
 

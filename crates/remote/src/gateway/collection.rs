@@ -14,9 +14,9 @@ use crate::wire::described::{CollectionRef, Description};
 use crate::wire::fault::Fault;
 use crate::wire::rows::Events;
 use meridian_backend::{
-    Append, Changes, Collection, CollectionStats, DeleteFault, Deleted, Files, Head, History, Imported, Lookups, Near,
-    Part, PartialDelete, PriorEvents, Random, ReadPoint, ReadResult, RowSink, Settings, StoreError, Write, WriteError,
-    Writes, Written,
+    Append, Changes, Collection, CollectionStats, DeleteFault, Deleted, Files, Head, History, ImportOrigin, Lookups,
+    Near, Part, PartialDelete, PriorEvents, Random, ReadPoint, ReadResult, RowSink, Settings, StoreError, Write,
+    WriteError, Writes, Written,
 };
 use meridian_model::filter::Predicate;
 use meridian_model::{Batch, Field, Positions, Schema, Seq, Seqs};
@@ -232,7 +232,7 @@ impl History for Remote {
 }
 
 impl Part for Remote {
-    fn imported(&self) -> Option<Imported> {
+    fn imported(&self) -> Option<ImportOrigin> {
         self.defined().imported.clone()
     }
 

@@ -173,9 +173,9 @@ mod tests {
 
     /// Reports the events of a slot.
     #[derive(Debug)]
-    struct Told(mpsc::Sender<&'static str>);
+    struct EventReporter(mpsc::Sender<&'static str>);
 
-    impl Slot for Told {
+    impl Slot for EventReporter {
         fn rest(&self) {
             self.0.send("rests").unwrap();
         }
@@ -189,7 +189,7 @@ mod tests {
     fn a_caller_has_no_slot_while_it_waits_and_takes_one_with_the_answer() {
         let engine = Engine::start().unwrap();
         let (tell, told) = mpsc::channel();
-        let slot = Arc::new(Told(tell.clone()));
+        let slot = Arc::new(EventReporter(tell.clone()));
         let (answer, asked) = tokio::sync::oneshot::channel();
         let work = async move { asked.await.map_err(|_| Fault::Cancelled) };
         let waiting = thread::spawn({

@@ -6,28 +6,28 @@ use crate::wire::fault::Fault;
 use tonic::{Code, Status};
 
 /// Why a call failed, and whether it may have arrived.
-pub(super) struct Failed {
+pub(super) struct CallFailure {
     pub(super) fault: Fault,
     pub(super) arrived: bool,
 }
 
-impl Failed {
-    pub(super) fn before(fault: Fault) -> Failed {
-        Failed { fault, arrived: false }
+impl CallFailure {
+    pub(super) fn before(fault: Fault) -> CallFailure {
+        CallFailure { fault, arrived: false }
     }
 
-    pub(super) fn after(fault: Fault) -> Failed {
-        Failed { fault, arrived: true }
+    pub(super) fn after(fault: Fault) -> CallFailure {
+        CallFailure { fault, arrived: true }
     }
 
-    pub(super) fn of(status: Status) -> Failed {
+    pub(super) fn of(status: Status) -> CallFailure {
         let arrived = !is_unconnected(&status) && !is_refused(&status);
-        Failed { arrived, fault: link_fault(status) }
+        CallFailure { arrived, fault: link_fault(status) }
     }
 }
 
-impl From<Failed> for Fault {
-    fn from(failed: Failed) -> Fault {
+impl From<CallFailure> for Fault {
+    fn from(failed: CallFailure) -> Fault {
         failed.fault
     }
 }

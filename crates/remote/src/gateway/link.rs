@@ -34,7 +34,7 @@ type Client = FlightServiceClient<Channel>;
 
 /// Epoch and instance number of the server that answered last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Answered {
+struct ServerInstance {
     epoch: u64,
     instance: u64,
 }
@@ -115,7 +115,7 @@ pub(super) struct Link {
     group: u16,
     owner: watch::Receiver<Option<OwnerAt>>,
     connection: Mutex<Option<Connection>>,
-    answered: Mutex<Option<Answered>>,
+    answered: Mutex<Option<ServerInstance>>,
     pub(super) options: RemoteOptions,
 }
 
@@ -246,7 +246,7 @@ impl Link {
                 Kind::Owner => epoch.parse().ok()?,
                 Kind::Scan => (epoch == SCAN_SERVER).then_some(0)?,
             };
-            Some(Answered { epoch, instance: u64::from_str_radix(instance, 16).ok()? })
+            Some(ServerInstance { epoch, instance: u64::from_str_radix(instance, 16).ok()? })
         });
         let Some(now) = parsed else {
             return Err(Fault::internal("a server answered that is not the one that was asked"));

@@ -24,7 +24,7 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 /// State shared by all collections of a gateway.
-pub(super) struct Shared {
+pub(super) struct GatewayState {
     pub(super) link: Arc<Link>,
     pub(super) mirrors: Arc<Mirrors>,
     pub(super) producer: Producer,
@@ -38,7 +38,7 @@ pub(super) struct Shared {
 
 /// A handle to a collection, by its mirror.
 pub(super) struct Remote {
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<GatewayState>,
     pub(super) mirror: Arc<Mirror>,
 }
 

@@ -4,10 +4,10 @@
 //! the caller reads nothing, no thread is held, and memory that can be read again is released. If the caller goes away,
 //! a flag stops the running step.
 
-use super::collected::Collected;
+use super::collected::CollectedRows;
 use super::seat::{self, Bound, Seat};
 use super::streams::{self, AllChanges, AllRows, PartRows};
-use super::{Closing, Owner, positions};
+use super::{Owner, ShutdownStage, positions};
 use crate::wire::answer::Meta;
 use crate::wire::call::{Call, Get, WireQuery};
 use crate::wire::described::{CollectionRef, WireHead};
@@ -45,7 +45,7 @@ pub(super) async fn answer(owner: Arc<Owner>, call: Call<Get>, out: ResponseSend
             cancel.cancel();
             return;
         }
-        _ = closing.wait_for(|closing| *closing == Closing::Cut || is_endless && *closing != Closing::Open) => {
+        _ = closing.wait_for(|closing| *closing == ShutdownStage::Cut || is_endless && *closing != ShutdownStage::Open) => {
             cancel.cancel();
             Err(Fault::Unavailable("the owner of the data is stopping".to_owned()))
         }
@@ -196,7 +196,7 @@ async fn collect(
 ) -> Result<Vec<FlightData>, Fault> {
     let (collection, within) = (owner.collection(place)?, control.clone());
     let answered = move || {
-        let mut sink = Collected::default();
+        let mut sink = CollectedRows::default();
         question(collection.as_ref(), &within, &mut sink)?;
         sink.finish()
     };

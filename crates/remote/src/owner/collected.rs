@@ -10,14 +10,14 @@ use meridian_model::{Batch, Layout, Projection, Schema, Seq};
 
 /// Rows with all columns: only the gateway's sink knows which ones it wants.
 #[derive(Default)]
-pub(super) struct Collected {
+pub(super) struct CollectedRows {
     begun: Option<(Schema, u64)>,
     rows: Vec<Batch>,
     seqs: Vec<Seq>,
     distances: Vec<f64>,
 }
 
-impl RowSink for Collected {
+impl RowSink for CollectedRows {
     fn begin(&mut self, schema: &Schema, layout: &Layout, total: u64, _: usize) -> Projection {
         self.begun = Some((schema.clone(), total));
         Projection::all(layout)
@@ -31,7 +31,7 @@ impl RowSink for Collected {
     }
 }
 
-impl Collected {
+impl CollectedRows {
     /// Returns the messages: schema and total first if the query began to pass rows, then the rows.
     pub(super) fn finish(self) -> Result<Vec<FlightData>, Fault> {
         let Some((schema, total)) = self.begun else { return Ok(vec![Meta::done().alone()]) };

@@ -121,12 +121,12 @@ struct Owner {
     received: Arc<Semaphore>,
     appends: Appends,
     positions: Arc<Positions>,
-    closing: watch::Receiver<Closing>,
+    closing: watch::Receiver<ShutdownStage>,
 }
 
 /// Stage of the shutdown of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Closing {
+enum ShutdownStage {
     /// It is served.
     Open,
     /// Handed over to another process. No call begins; running responses continue.
@@ -204,7 +204,7 @@ impl Owner {
     /// closes releases its collections, and a former owner lacks those created since. In both cases the next owner has
     /// to be asked.
     fn still(&self) -> Result<(), Fault> {
-        match *self.closing.borrow() == Closing::Open && (self.options.owns)() {
+        match *self.closing.borrow() == ShutdownStage::Open && (self.options.owns)() {
             true => Ok(()),
             false => Err(Fault::Unavailable("the server that was asked no longer owns the data: try again".to_owned())),
         }

@@ -20,14 +20,14 @@ pub trait Pace: fmt::Debug + Send + Sync {
 
 /// The pace of one response, if there is one. It reads one item `T` ahead, so a scan ends together with its last batch.
 /// Otherwise the end would need a turn of its own, and wait for a place once more.
-pub(super) struct Paced<T> {
+pub(super) struct PacedItems<T> {
     pace: Option<Arc<dyn Pace>>,
     ahead: Option<Option<T>>,
 }
 
-impl<T> Paced<T> {
-    pub(super) fn of(owner: &Owner) -> Paced<T> {
-        Paced { pace: owner.options.pace.clone(), ahead: None }
+impl<T> PacedItems<T> {
+    pub(super) fn of(owner: &Owner) -> PacedItems<T> {
+        PacedItems { pace: owner.options.pace.clone(), ahead: None }
     }
 
     /// Max events of a batch and of a turn: in a study, an event stands for a whole batch.

@@ -97,9 +97,9 @@ impl Bound {
 }
 
 /// Releases a scan's place when dropped, whatever the outcome of its step.
-struct Resting(Arc<Scan>);
+struct RestGuard(Arc<Scan>);
 
-impl Drop for Resting {
+impl Drop for RestGuard {
     fn drop(&mut self) {
         self.0.rest();
     }
@@ -143,7 +143,7 @@ impl Seat {
         *self = Seat::Scan(scan.clone());
         run(move || {
             // Released when the work ends, even if the caller goes away before.
-            let _resting = Resting(scan);
+            let _resting = RestGuard(scan);
             work()
         })
         .await

@@ -4,7 +4,7 @@ use super::positions::{PositionSubscriber, Positions};
 use super::scans::ScanExecutor;
 use super::service::Service;
 use super::slots::FairSlots;
-use super::{Appends, Closing, Owner, RECEIVED_KIB_MAX, ServeOptions};
+use super::{Appends, Owner, RECEIVED_KIB_MAX, ServeOptions, ShutdownStage};
 use crate::tls::{self, RoleTls};
 use crate::wire::MESSAGE_BYTES_MAX;
 use arrow_flight::flight_service_server::FlightServiceServer;
@@ -55,7 +55,7 @@ impl fmt::Debug for ServedGroups {
 impl ServedGroups {
     /// Serves a group through a backend with its partitions, until the returned value is dropped.
     pub fn mount(self: &Arc<Self>, group: u16, backend: Arc<dyn Backend>, options: ServeOptions) -> MountedGroup {
-        let (close, closing) = watch::channel(Closing::Open);
+        let (close, closing) = watch::channel(ShutdownStage::Open);
         let positions = Arc::new(Positions::default());
         backend.subscribe(Arc::new(PositionSubscriber(Arc::downgrade(&positions))));
         // After the registration, so that no write falls between the two.
@@ -97,7 +97,7 @@ pub struct MountedGroup {
     served: Arc<ServedGroups>,
     group: u16,
     owner: Arc<Owner>,
-    close: watch::Sender<Closing>,
+    close: watch::Sender<ShutdownStage>,
 }
 
 impl fmt::Debug for MountedGroup {
@@ -109,7 +109,7 @@ impl fmt::Debug for MountedGroup {
 impl MountedGroup {
     /// Takes no more calls for the group, ends its running responses, and lets other calls finish for a while.
     pub async fn unmount(self) {
-        self.close(Closing::Cut);
+        self.close(ShutdownStage::Cut);
         self.ended().await;
     }
 
@@ -118,8 +118,8 @@ impl MountedGroup {
     /// hold.
     pub async fn pass_on(self, back: impl Future<Output = ()>) {
         self.served.0.send_modify(|groups| groups.ending += 1);
-        let _ending = Ending(self.served.clone());
-        self.close(Closing::Passed);
+        let _ending = EndingGuard(self.served.clone());
+        self.close(ShutdownStage::Passed);
         tokio::select! {
             () = self.ended() => {}
             () = back => {}
@@ -136,7 +136,7 @@ impl MountedGroup {
         }
     }
 
-    fn close(&self, closing: Closing) {
+    fn close(&self, closing: ShutdownStage) {
         self.close.send_replace(closing);
         self.served.0.send_modify(|groups| groups.owners.retain(|_, owner| !Arc::ptr_eq(owner, &self.owner)));
     }
@@ -144,14 +144,14 @@ impl MountedGroup {
 
 impl Drop for MountedGroup {
     fn drop(&mut self) {
-        self.close(Closing::Cut);
+        self.close(ShutdownStage::Cut);
     }
 }
 
 /// Counts a group that was handed over, until its responses have ended.
-struct Ending(Arc<ServedGroups>);
+struct EndingGuard(Arc<ServedGroups>);
 
-impl Drop for Ending {
+impl Drop for EndingGuard {
     fn drop(&mut self) {
         self.0.0.send_modify(|groups| groups.ending -= 1);
     }
@@ -172,7 +172,7 @@ pub async fn serve(
     let mounted = served.mount(0, backend, options);
     let stopped = async {
         drained(scans, stop).await;
-        mounted.close(Closing::Cut);
+        mounted.close(ShutdownStage::Cut);
     };
     serve_groups(served.clone(), (listener, tls), stopped).await
 }

@@ -1,6 +1,6 @@
 //! The Arrow Flight calls that are served.
 
-use super::{Closing, Owner, ServedGroups, acts, answers, appends};
+use super::{Owner, ServedGroups, ShutdownStage, acts, answers, appends};
 use crate::wire::answer::{Meta, Reply};
 use crate::wire::call::{ActionCall, Call, Get};
 use crate::wire::{GROUP_HEADER, OWNER_HEADER, REFUSED_HEADER, SCAN_SERVER, fault::Fault};
@@ -61,8 +61,8 @@ impl Owner {
             return Err(refused("another process was asked: the one here owns other data"));
         }
         match *self.closing.borrow() {
-            Closing::Open => Ok(()),
-            Closing::Passed | Closing::Cut => Err(refused("the owner of the data is stopping")),
+            ShutdownStage::Open => Ok(()),
+            ShutdownStage::Passed | ShutdownStage::Cut => Err(refused("the owner of the data is stopping")),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::Owner;
 use super::answers::{ResponseSender, send};
-use super::pace::Paced;
+use super::pace::PacedItems;
 use super::seat::Seat;
 use crate::wire::answer::{ChangesHead, Meta, RowsSoFar};
 use crate::wire::described::{WireHead, WireProblem};
@@ -123,12 +123,12 @@ pub(super) async fn stream(
 /// The rows of an items query.
 pub(super) struct AllRows {
     rows: Box<dyn Rows>,
-    pace: Paced<Result<Hits, QueryError>>,
+    pace: PacedItems<Result<Hits, QueryError>>,
 }
 
 impl AllRows {
     pub(super) fn of(mut rows: Box<dyn Rows>, owner: &Owner) -> AllRows {
-        let pace = Paced::of(owner);
+        let pace = PacedItems::of(owner);
         pace.rows_max().into_iter().for_each(|events| rows.limit_batches(events));
         AllRows { rows, pace }
     }
@@ -176,12 +176,12 @@ pub(super) struct PartRows {
     head: Head,
     rows: Box<dyn RowStream + Send>,
     order: Order,
-    pace: Paced<Result<PartialRows, QueryError>>,
+    pace: PacedItems<Result<PartialRows, QueryError>>,
 }
 
 impl PartRows {
     pub(super) fn of(head: Head, mut rows: Box<dyn RowStream + Send>, order: Order, owner: &Owner) -> PartRows {
-        let pace = Paced::of(owner);
+        let pace = PacedItems::of(owner);
         pace.rows_max().into_iter().for_each(|events| rows.at_most(events));
         PartRows { head, rows, order, pace }
     }

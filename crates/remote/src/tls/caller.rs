@@ -19,21 +19,21 @@ use tonic::transport::{Channel, Endpoint};
 
 /// A server that was reached and then rejected. The text completes "the server that has the data cannot be reached: ".
 #[derive(Debug)]
-struct Refused(String);
+struct ServerRejected(String);
 
-impl fmt::Display for Refused {
+impl fmt::Display for ServerRejected {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for Refused {}
+impl std::error::Error for ServerRejected {}
 
 /// The address is on another machine, and there is no certificate to call it with.
 #[derive(Debug)]
-pub(crate) struct Unprotected;
+pub(crate) struct NoCertificate;
 
-impl fmt::Display for Unprotected {
+impl fmt::Display for NoCertificate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(
             "it is on another machine, and this process has no certificate: set cluster.tls.cert, key and ca, or \
@@ -43,13 +43,13 @@ impl fmt::Display for Unprotected {
 }
 
 /// Returns the channel of an endpoint, which connects on first use.
-pub(crate) fn channel(endpoint: &Endpoint, address: &str, security: &Security) -> Result<Channel, Unprotected> {
+pub(crate) fn channel(endpoint: &Endpoint, address: &str, security: &Security) -> Result<Channel, NoCertificate> {
     match security {
         Security::Tls(tls) => {
             let connector = Connector { tls: tls.clone(), address: address.to_owned() };
             Ok(endpoint.connect_with_connector_lazy(connector))
         }
-        Security::PlainHere if !is_here(address) => Err(Unprotected),
+        Security::PlainHere if !is_here(address) => Err(NoCertificate),
         Security::PlainHere | Security::Plain => Ok(endpoint.connect_lazy()),
     }
 }
@@ -60,8 +60,10 @@ pub(crate) fn refusal_of<'a>(error: &'a (dyn std::error::Error + 'static)) -> Op
     while let Some(error) = cause {
         // The source of an `io::Error` is not the error it wraps, but that error's source.
         let held = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
-        let found = held.and_then(|held| held.downcast_ref::<Refused>()).or_else(|| error.downcast_ref::<Refused>());
-        if let Some(Refused(why)) = found {
+        let found = held
+            .and_then(|held| held.downcast_ref::<ServerRejected>())
+            .or_else(|| error.downcast_ref::<ServerRejected>());
+        if let Some(ServerRejected(why)) = found {
             return Some(why);
         }
         cause = error.source();
@@ -133,7 +135,7 @@ pub(super) async fn connect(tls: &RoleTls, address: &str) -> io::Result<TlsStrea
 }
 
 fn refused(why: String) -> io::Error {
-    io::Error::other(Refused(why))
+    io::Error::other(ServerRejected(why))
 }
 
 #[cfg(test)]

@@ -48,18 +48,18 @@ pub enum Security {
 /// The certificate of this process, and the shared authorities. Clones share both, which can change while connections
 /// are open.
 #[derive(Clone)]
-pub struct RoleTls(Arc<Shared>);
+pub struct RoleTls(Arc<SharedTls>);
 
-struct Shared {
+struct SharedTls {
     names: Vec<NamePattern>,
     /// Host under which callers reach this process, if it is a server of roles.
     host: Option<ServerName<'static>>,
-    current: RwLock<Current>,
+    current: RwLock<TlsConfigs>,
 }
 
 /// Configuration of new connections.
 #[derive(Clone)]
-struct Current {
+struct TlsConfigs {
     server: Arc<ServerConfig>,
     client: Arc<ClientConfig>,
 }
@@ -84,8 +84,8 @@ impl RoleTls {
         host: Option<&str>,
     ) -> Result<RoleTls, RoleTlsFault> {
         let host = host.map(server_name).transpose().map_err(RoleTlsFault::Certificate)?;
-        let current = Current::new(certificate, authorities, &names, host.as_ref())?;
-        Ok(RoleTls(Arc::new(Shared { names, host, current: RwLock::new(current) })))
+        let current = TlsConfigs::new(certificate, authorities, &names, host.as_ref())?;
+        Ok(RoleTls(Arc::new(SharedTls { names, host, current: RwLock::new(current) })))
     }
 
     /// Replaces the certificate and the authorities for new connections. Open ones keep theirs.
@@ -93,7 +93,7 @@ impl RoleTls {
     /// # Errors
     /// As [`RoleTls::new`]; nothing has changed then.
     pub fn replace(&self, certificate: Arc<CertifiedKey>, authorities: &[u8]) -> Result<(), RoleTlsFault> {
-        let new = Current::new(certificate, authorities, &self.0.names, self.0.host.as_ref())?;
+        let new = TlsConfigs::new(certificate, authorities, &self.0.names, self.0.host.as_ref())?;
         *self.0.current.write() = new;
         Ok(())
     }
@@ -134,13 +134,13 @@ impl fmt::Display for RoleTlsFault {
 
 impl std::error::Error for RoleTlsFault {}
 
-impl Current {
+impl TlsConfigs {
     fn new(
         certificate: Arc<CertifiedKey>,
         authorities: &[u8],
         names: &[NamePattern],
         host: Option<&ServerName<'static>>,
-    ) -> Result<Current, RoleTlsFault> {
+    ) -> Result<TlsConfigs, RoleTlsFault> {
         if let Some(host) = host {
             expect_host(&certificate, host).map_err(RoleTlsFault::Certificate)?;
         }
@@ -168,7 +168,7 @@ impl Current {
             .with_client_cert_resolver(shown);
         client.alpn_protocols = vec![H2.to_vec()];
         client.resumption = Resumption::disabled();
-        Ok(Current { server: Arc::new(server), client: Arc::new(client) })
+        Ok(TlsConfigs { server: Arc::new(server), client: Arc::new(client) })
     }
 }
 

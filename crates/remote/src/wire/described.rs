@@ -1,7 +1,7 @@
 //! What a gateway caches of a collection and of a response's snapshot.
 
 use super::fault::shown;
-use meridian_backend::{Collection, CollectionStats, Head, Imported, Problem, Settings, WriteError};
+use meridian_backend::{Collection, CollectionStats, Head, ImportOrigin, Problem, Settings, WriteError};
 use meridian_model::{Positions, Schema, Seq};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -67,7 +67,7 @@ pub(crate) struct Description {
     pub(crate) room_wait_us: u64,
     /// Restored data that is divided among its partitions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) imported: Option<Imported>,
+    pub(crate) imported: Option<ImportOrigin>,
 }
 
 impl Description {

@@ -1,7 +1,7 @@
 //! Supervised tasks of saved searches panic and restart.
 
 use super::world::{NEWS, PATIENCE, World, everything, stop};
-use meridian_federation::Declared;
+use meridian_federation::SourceDeclaration;
 use meridian_federation::faults::{inject_panic, pending_panics};
 use serde_json::json;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ async fn the_poller_dies_and_polls_again() {
     );
     let mut world = World::new(NEWS);
     world.saved.poll_min = Duration::from_secs(1);
-    world.settings.providers.push(Arc::new(Declared::parse(&text, &|_| None).expect("a declaration")));
+    world.settings.providers.push(Arc::new(SourceDeclaration::parse(&text, &|_| None).expect("a declaration")));
     let saved = world.open();
     let asked = json!({"keywords": "flood", "providers": ["source"], "poll_s": 1});
     saved.create(&asked, &everything(&saved)).await.expect("made");

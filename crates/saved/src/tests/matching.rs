@@ -8,7 +8,7 @@ use meridian_federation::Settings;
 use meridian_federation::classification::classify;
 use meridian_federation::event::Events;
 use meridian_federation::matching::matches;
-use meridian_federation::words::Prepared;
+use meridian_federation::words::NormalizedText;
 use meridian_formats::FeatureWriter;
 use meridian_model::builder::Value as Field;
 use meridian_model::{Batch, BatchBuilder, Interval, Schema, Seq, schema_spec};
@@ -66,7 +66,7 @@ fn naive(question: &Question, event: &Sample) -> bool {
     };
     classify(&mut found, question);
     let texts = [&event.title, &event.text, &event.author, &event.language];
-    let texts = Prepared::of(texts.into_iter().flatten().map(String::as_str));
+    let texts = NormalizedText::of(texts.into_iter().flatten().map(String::as_str));
     question.keywords.as_ref().is_none_or(|words| words.matches(&texts))
         && question.language.as_ref().is_none_or(|sought| found.language.as_ref() == Some(sought))
         && matches(&found, question, &["keywords".to_owned()])

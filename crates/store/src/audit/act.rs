@@ -103,7 +103,7 @@ impl Line<'_> {
 
 /// A line read back from the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Audited {
+pub struct RecordedAct {
     /// Its number in the log, from 1.
     pub n: u64,
     /// When it was written, in microseconds since 1970.
@@ -116,26 +116,26 @@ pub struct Audited {
     pub text: String,
 }
 
-impl Audited {
+impl RecordedAct {
     /// Parses a line; `None` if it is malformed or has another number.
-    pub(super) fn read(n: u64, line: &[u8]) -> Option<Audited> {
+    pub(super) fn read(n: u64, line: &[u8]) -> Option<RecordedAct> {
         let text = std::str::from_utf8(line).ok()?;
         let Text { n: found, time, act, previous, .. } = serde_json::from_str(text).ok()?;
         let time = time::parse_instant(&time, None).ok()?;
-        (found == n).then(|| Audited { n, time, act, previous, text: text.to_owned() })
+        (found == n).then(|| RecordedAct { n, time, act, previous, text: text.to_owned() })
     }
 }
 
 /// The fields that link lines into a chain.
 #[derive(Deserialize)]
-struct Chained<'a> {
+struct ChainFields<'a> {
     n: u64,
     previous: &'a str,
 }
 
 /// Returns the number of a line and the SHA-256 of the previous line in hexadecimal; `None` if it is not a line.
 pub(super) fn chained(line: &[u8]) -> Option<(u64, &str)> {
-    let Chained { n, previous } = serde_json::from_slice(line).ok()?;
+    let ChainFields { n, previous } = serde_json::from_slice(line).ok()?;
     Some((n, previous))
 }
 

@@ -16,7 +16,7 @@ mod tests;
 mod trim;
 mod verify;
 
-pub use act::{Act, Audited};
+pub use act::{Act, RecordedAct};
 pub use shared::SharedAudit;
 
 use crate::error::{Problem, StoreError};
@@ -67,7 +67,7 @@ struct Files {
 #[derive(Debug)]
 pub struct AuditPage {
     /// The matching lines, up to the limit asked for.
-    pub lines: Vec<Audited>,
+    pub lines: Vec<RecordedAct>,
     /// Where to continue; `None` at the end of the log. A page may be short or empty without being the last.
     pub next: Option<u64>,
 }
@@ -102,7 +102,12 @@ impl AuditLog {
     ///
     /// # Errors
     /// The disk error. Lines that cannot be parsed are left out; [`crate::Store::check`] reports them.
-    pub fn page(&self, after: u64, limit: usize, wanted: &dyn Fn(&Audited) -> bool) -> Result<AuditPage, StoreError> {
+    pub fn page(
+        &self,
+        after: u64,
+        limit: usize,
+        wanted: &dyn Fn(&RecordedAct) -> bool,
+    ) -> Result<AuditPage, StoreError> {
         // Lines written from here on lie beyond these lengths, and belong to the next page.
         let sizes = self.tail.lock().sizes.clone();
         let first = sizes.range(..=after.saturating_add(1)).next_back().map_or(0, |(first, _)| *first);
@@ -119,7 +124,7 @@ impl AuditLog {
             while let Some(line) = inside.next().map_err(StoreError::io("read", &self.files.path(first)))? {
                 read += line.len() as u64;
                 if n > after
-                    && let Some(line) = Audited::read(n, line)
+                    && let Some(line) = RecordedAct::read(n, line)
                     && wanted(&line)
                 {
                     lines.push(line);

@@ -10,7 +10,7 @@
 mod moved;
 mod trim;
 
-use super::act::{Act, Audited, Line, chained, is_hex};
+use super::act::{Act, Line, RecordedAct, chained, is_hex};
 use super::tail::hash;
 use super::trim::Shares;
 use super::{AuditPage, NO_LINE, PAGE_BYTES};
@@ -147,7 +147,12 @@ impl SharedAudit {
     ///
     /// # Errors
     /// [`StoreError::Corrupt`] with the name of a damaged or missing object, or the error of the bucket.
-    pub fn page(&self, after: u64, limit: usize, wanted: &dyn Fn(&Audited) -> bool) -> Result<AuditPage, StoreError> {
+    pub fn page(
+        &self,
+        after: u64,
+        limit: usize,
+        wanted: &dyn Fn(&RecordedAct) -> bool,
+    ) -> Result<AuditPage, StoreError> {
         let (chapters, tail, end) = {
             let state = self.current()?;
             (state.chapters.clone(), (state.first, state.tail.clone()), state.end.number)
@@ -277,8 +282,8 @@ fn count(lines: &[u8]) -> u64 {
 struct Page<'a> {
     after: u64,
     limit: usize,
-    wanted: &'a dyn Fn(&Audited) -> bool,
-    lines: Vec<Audited>,
+    wanted: &'a dyn Fn(&RecordedAct) -> bool,
+    lines: Vec<RecordedAct>,
     read: u64,
     /// SHA-256 of the previous line, if known.
     before: Option<[u8; 32]>,
@@ -291,8 +296,8 @@ impl Page<'_> {
         for (n, line) in (first..).zip(lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty())) {
             self.read += line.len() as u64;
             if n > self.after {
-                let follows = |line: &Audited| self.before.is_none_or(|before| is_hex(&line.previous, &before));
-                let read = Audited::read(n, line).filter(follows);
+                let follows = |line: &RecordedAct| self.before.is_none_or(|before| is_hex(&line.previous, &before));
+                let read = RecordedAct::read(n, line).filter(follows);
                 let read = read.ok_or_else(|| format!("line {n} does not follow from the line before it"))?;
                 if (self.wanted)(&read) {
                     self.lines.push(read);

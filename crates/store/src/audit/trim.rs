@@ -6,7 +6,7 @@
 //! which lines were removed.
 
 use super::Files;
-use super::act::{Act, Audited};
+use super::act::{Act, RecordedAct};
 use super::lines::Lines;
 use super::tail::Tail;
 use crate::error::StoreError;
@@ -102,13 +102,13 @@ impl Tail {
 
 /// Calls `take` for each line of a file until it returns false. Lines that cannot be parsed are skipped: a damaged file
 /// must not keep the log from making room.
-fn each_line(files: &Files, first: u64, bytes: u64, mut take: impl FnMut(Audited) -> bool) {
+fn each_line(files: &Files, first: u64, bytes: u64, mut take: impl FnMut(RecordedAct) -> bool) {
     let path = files.path(first);
     let read = files.disk.open(&path, OpenMode::Read).and_then(|file| {
         let mut inside = Lines::new(file, bytes);
         let mut n = first;
         while let Some(line) = inside.next()? {
-            if let Some(line) = Audited::read(n, line)
+            if let Some(line) = RecordedAct::read(n, line)
                 && !take(line)
             {
                 break;

@@ -1,6 +1,6 @@
 //! Verifies that the log is what was written.
 
-use super::act::{Audited, hex};
+use super::act::{RecordedAct, hex};
 use super::lines::Lines;
 use super::tail::{RESERVE, hash};
 use super::{Files, NO_LINE};
@@ -39,7 +39,7 @@ pub(super) fn verify(files: &Files, sizes: &BTreeMap<u64, u64>) -> Option<Proble
                 Ok(None) => break,
                 Err(e) => return problem(format!("{at} cannot be read: {e}")),
             };
-            let Some(read) = Audited::read(n, line) else {
+            let Some(read) = RecordedAct::read(n, line) else {
                 return problem(format!("{at} is not a line of the audit log of this number"));
             };
             let expected = before.or((n == 1).then_some(NO_LINE));

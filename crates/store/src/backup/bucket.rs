@@ -3,8 +3,8 @@
 //! The owner flushes each collection when its turn comes. The backup then reads it like any reader of the bucket: a pin
 //! keeps its objects in place until they are sent. One collection is open at a time.
 
-use super::pin::Pinned;
-use super::send::{RecordSource, Sent};
+use super::pin::PinnedFiles;
+use super::send::{BackupRequest, RecordSource};
 use super::{Backup, BackupScope};
 use crate::audit::LineSink;
 use crate::bucket::renewing;
@@ -88,7 +88,7 @@ impl ControlPlane {
             kept.names()?;
             records.push((kind, Box::new(kept) as Box<dyn RecordSource>));
         }
-        let sent = Sent { scope, have, cancelled, made: seams.clock.now() };
+        let sent = BackupRequest { scope, have, cancelled, made: seams.clock.now() };
         let mut reading = PartitionPins { store: &store, owner, rest, open: None, partitions: VecDeque::new() };
         let audit = |sink: &mut LineSink<'_>| self.audit().copy(sink);
         let backup = renewing(&|| store.renew_pin(), || sent.all(out, &records, &audit, &mut reading));
@@ -140,7 +140,7 @@ impl PartitionPins<'_> {
 }
 
 impl Iterator for PartitionPins<'_> {
-    type Item = Result<Pinned, StoreError>;
+    type Item = Result<PinnedFiles, StoreError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {

@@ -25,7 +25,7 @@ pub struct BackupFolder {
 
 /// The outcome of a backup.
 #[derive(Debug, Clone)]
-pub struct Received {
+pub struct BackupOutcome {
     /// The current content of the folder.
     pub backup: Backup,
     /// Number of files that were sent; all others were already present.
@@ -104,7 +104,7 @@ impl BackupFolder {
     /// # Errors
     /// [`StoreError::Busy`] with the server's reason if it stopped early, [`StoreError::Corrupt`] on a checksum
     /// mismatch, [`StoreError::Io`].
-    pub fn receive(&self, input: &mut dyn Read, progress: &mut dyn FnMut(u64)) -> Result<Received, StoreError> {
+    pub fn receive(&self, input: &mut dyn Read, progress: &mut dyn FnMut(u64)) -> Result<BackupOutcome, StoreError> {
         let came =
             |e: std::io::Error| StoreError::Io { action: "receive the rest for", path: self.dir.clone(), source: e };
         let files = self.dir.join(FILES);
@@ -161,7 +161,7 @@ impl BackupFolder {
         replace_file_as(OpenMode::CreatePrivate, self.disk.as_ref(), &path, &listing)?;
         // After the listing: until it is in place, the older backup needs these files.
         self.sweep(&backup);
-        Ok(Received { backup, files: fresh.len() as u64, bytes })
+        Ok(BackupOutcome { backup, files: fresh.len() as u64, bytes })
     }
 
     /// Writes a file under a temporary name, syncs it and renames it. Returns its checksum.

@@ -30,7 +30,7 @@ mod send;
 mod tar;
 
 pub use bucket::Flusher;
-pub use folder::{BackupFolder, Received};
+pub use folder::{BackupFolder, BackupOutcome};
 pub use restore::Restore;
 pub use scope::BackupScope;
 pub use seal::BackupKey;
@@ -60,7 +60,7 @@ pub struct Backup {
     /// When the backup was begun, in microseconds since 1970.
     pub made: i64,
     /// Its collections, in order of tenant, name and partition.
-    pub collections: Vec<Saved>,
+    pub collections: Vec<SavedPartition>,
     /// Records of other crates beside the collections.
     #[serde(default)]
     records: Vec<SavedRecord>,
@@ -96,7 +96,7 @@ struct SavedLines {
 
 /// A partition of a collection in a backup: complete batches, up to one position.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Saved {
+pub struct SavedPartition {
     manifest: Manifest,
     /// Number of live events; in mode `latest` including the history.
     events: u64,
@@ -113,7 +113,7 @@ struct SavedFile {
     crc32c: u32,
 }
 
-impl Saved {
+impl SavedPartition {
     /// Returns the tenant that owns the collection.
     pub fn tenant(&self) -> &str {
         &self.manifest.tenant

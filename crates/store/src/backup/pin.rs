@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 /// A manifest and its opened files, which merges cannot make unreadable.
-pub(super) struct Pinned {
+pub(super) struct PinnedFiles {
     pub(super) manifest: Manifest,
     pub(super) events: u64,
     pub(super) files: Vec<PinnedFile>,
@@ -42,7 +42,7 @@ enum Kind {
 
 impl Collection {
     /// Pins everything acknowledged before the call, and complete batches of later writes.
-    pub(super) fn pin(&self) -> Result<Pinned, StoreError> {
+    pub(super) fn pin(&self) -> Result<PinnedFiles, StoreError> {
         // Checked before the flush: a copy of an incomplete collection would look complete.
         self.core.lock().check_whole()?;
         if self.is_durable() && !self.shared.complete.is_followed() {
@@ -67,11 +67,11 @@ impl Partition {
         }
     }
 
-    fn pin(&self) -> Result<Pinned, StoreError> {
+    fn pin(&self) -> Result<PinnedFiles, StoreError> {
         self.check_whole()?;
         if self.manifest.settings.durability == Durability::Ephemeral {
             // An ephemeral collection is kept as its definition, without events.
-            return Ok(Pinned { manifest: self.manifest.without_events(), events: 0, files: Vec::new() });
+            return Ok(PinnedFiles { manifest: self.manifest.without_events(), events: 0, files: Vec::new() });
         }
         let manifest = Manifest {
             segments: self.segments.values().cloned().collect(),
@@ -102,7 +102,7 @@ impl Partition {
         for name in sidecars(&manifest) {
             files.push(self.open_pinned(name, Kind::Framed)?);
         }
-        Ok(Pinned { manifest, events, files })
+        Ok(PinnedFiles { manifest, events, files })
     }
 
     fn open_pinned(&self, name: String, kind: Kind) -> Result<PinnedFile, StoreError> {

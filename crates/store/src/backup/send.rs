@@ -1,8 +1,10 @@
 //! Sends a backup of a live store.
 
-use super::pin::Pinned;
+use super::pin::PinnedFiles;
 use super::tar::TarWriter;
-use super::{Backup, BackupScope, COPY_BYTES, ERROR, FILES, LISTING, Saved, SavedFile, SavedLines, SavedRecord};
+use super::{
+    Backup, BackupScope, COPY_BYTES, ERROR, FILES, LISTING, SavedFile, SavedLines, SavedPartition, SavedRecord,
+};
 use crate::audit::LineSink;
 use crate::bucket::SharedRecords;
 use crate::codec::hash;
@@ -61,7 +63,7 @@ impl Store {
             Err(_) if collection.stop.load(Ordering::Acquire) => None,
             pinned => Some(pinned),
         });
-        let sent = Sent { scope, have, cancelled, made: self.now() };
+        let sent = BackupRequest { scope, have, cancelled, made: self.now() };
         let audit = |sink: &mut LineSink<'_>| self.audit().copy(sink);
         sent.all(out, &records.collect::<Vec<_>>(), &audit, &mut pinned)
     }
@@ -99,7 +101,7 @@ impl RecordSource for Arc<SharedRecords> {
 type AuditLines<'a> = dyn Fn(&mut LineSink<'_>) -> Result<(), StoreError> + 'a;
 
 /// The content that is sent.
-pub(super) struct Sent<'a> {
+pub(super) struct BackupRequest<'a> {
     pub(super) scope: &'a BackupScope,
     /// Files that the folder already has, with their checksums.
     pub(super) have: &'a BTreeMap<String, u32>,
@@ -107,7 +109,7 @@ pub(super) struct Sent<'a> {
     pub(super) made: i64,
 }
 
-impl Sent<'_> {
+impl BackupRequest<'_> {
     /// Sends records and audit lines, then what the iterator pins; one partition's files are open at a time. The caller
     /// checks for damage first, since an error before the first byte is a plain refusal.
     pub(super) fn all(
@@ -115,7 +117,7 @@ impl Sent<'_> {
         out: &mut dyn Write,
         records: &[(String, Box<dyn RecordSource>)],
         audit: &AuditLines<'_>,
-        pinned: &mut dyn Iterator<Item = Result<Pinned, StoreError>>,
+        pinned: &mut dyn Iterator<Item = Result<PinnedFiles, StoreError>>,
     ) -> Result<Backup, StoreError> {
         let mut tar = TarWriter::new(out);
         let sent = send_records(&mut tar, records, self)
@@ -136,7 +138,7 @@ impl Sent<'_> {
 
 fn send(
     tar: &mut TarWriter<'_>,
-    pinned: &mut dyn Iterator<Item = Result<Pinned, StoreError>>,
+    pinned: &mut dyn Iterator<Item = Result<PinnedFiles, StoreError>>,
     mut backup: Backup,
     (have, cancelled): (&BTreeMap<String, u32>, &dyn Fn() -> bool),
 ) -> Result<Backup, StoreError> {
@@ -155,7 +157,7 @@ fn send(
             };
             files.push(SavedFile { name: file.name, stored, bytes: file.bytes, crc32c });
         }
-        backup.collections.push(Saved { manifest: pinned.manifest, events: pinned.events, files });
+        backup.collections.push(SavedPartition { manifest: pinned.manifest, events: pinned.events, files });
     }
     tar.file(LISTING, &backup.encode()?, made / 1_000_000).map_err(StoreError::io("send", Path::new(SENT)))?;
     Ok(backup)
@@ -165,7 +167,7 @@ fn send(
 fn send_records(
     tar: &mut TarWriter<'_>,
     all: &[(String, Box<dyn RecordSource>)],
-    &Sent { scope, have, cancelled, made }: &Sent<'_>,
+    &BackupRequest { scope, have, cancelled, made }: &BackupRequest<'_>,
 ) -> Result<Backup, StoreError> {
     let mut backup = Backup { made, tenant: scope.tenant.clone(), ..Backup::default() };
     let mut send = |kind: &str, folder: &str, name: &str, content: &[u8]| {
@@ -207,7 +209,7 @@ fn send_audit(
     tar: &mut TarWriter<'_>,
     audit: &AuditLines<'_>,
     mut backup: Backup,
-    &Sent { scope, have, cancelled, made }: &Sent<'_>,
+    &BackupRequest { scope, have, cancelled, made }: &BackupRequest<'_>,
 ) -> Result<Backup, StoreError> {
     if scope.tenant.is_some() {
         return Ok(backup);

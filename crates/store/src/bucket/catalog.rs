@@ -8,13 +8,13 @@
 //! receipt proves that a manifest was lost; without the receipt the older state would pass for the newest.
 
 use super::Bucket;
-use super::create::{Created, create, outcome};
+use super::create::{CreateOutcome, create, outcome};
 use crate::codec::{Reader, frame, put_u8, put_u32, put_u64, unframe};
 use crate::error::StoreError;
 use crate::manifest::Manifest;
 use crate::seams::{Catalog, Clock, CommitError, Newest, Proof};
 use meridian_model::policy::owner::{
-    Commit, CommitStep, Committed, Head, Kind, KnownObject, Lookup, LookupStep, Rules,
+    Commit, CommitOutcome, CommitStep, Head, Kind, KnownObject, Lookup, LookupStep, Rules,
 };
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
@@ -177,8 +177,8 @@ impl BucketCatalog {
                     let created = create(self.bucket.as_ref(), self.clock.as_ref(), &name, &bytes);
                     commit.created(outcome(&created));
                     match created {
-                        Ok(Created::Ours) => written = bytes.len() as u64,
-                        Ok(Created::Theirs(found)) => {
+                        Ok(CreateOutcome::Ours) => written = bytes.len() as u64,
+                        Ok(CreateOutcome::Theirs(found)) => {
                             newest = self.parse(number, &name, &found).ok().map(|(known, _)| known.version);
                         }
                         Err(failure) => {
@@ -196,18 +196,18 @@ impl BucketCatalog {
                 CommitStep::Delete(number) => commit.deleted(self.bucket.delete(&self.name(number)).is_ok()),
                 CommitStep::Done(committed) => {
                     *known = commit.into_known();
-                    if committed == Committed::Stands {
+                    if committed == CommitOutcome::Stands {
                         self.write_receipt(known.as_ref().map_or(0, |known| known.number));
                     }
                     let said = said.unwrap_or_else(|| StoreError::Busy("the bucket did not say why".to_owned()));
                     return match committed {
-                        Committed::Stands => {
+                        CommitOutcome::Stands => {
                             self.committed.fetch_max(version, Ordering::AcqRel);
                             Ok(written)
                         }
-                        Committed::Stale => Err(CommitError::Stale { newest: newest.unwrap_or(0) }),
-                        Committed::Refused => Err(CommitError::Clean(said)),
-                        Committed::Unknown => Err(CommitError::Unknown(said)),
+                        CommitOutcome::Stale => Err(CommitError::Stale { newest: newest.unwrap_or(0) }),
+                        CommitOutcome::Refused => Err(CommitError::Clean(said)),
+                        CommitOutcome::Unknown => Err(CommitError::Unknown(said)),
                     };
                 }
             }

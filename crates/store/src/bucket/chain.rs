@@ -15,7 +15,7 @@
 //! Old links are deleted a few at a time, because each change waits for the deletes.
 
 use super::Bucket;
-use super::create::{Created, Failure, create};
+use super::create::{CreateOutcome, Failure, create};
 use crate::codec::{Reader, frame, put_u32, put_u64, unframe};
 use crate::error::StoreError;
 use crate::seams::{Clock, Seams};
@@ -255,8 +255,8 @@ impl Chain {
         let base = if whole { number } else { end.base };
         let bytes = self.encode(number, base, end.crc, content);
         match create(self.bucket.as_ref(), self.clock.as_ref(), &self.name(number), &bytes) {
-            Ok(Created::Ours) => {}
-            Ok(Created::Theirs(_)) => return Ok(None),
+            Ok(CreateOutcome::Ours) => {}
+            Ok(CreateOutcome::Theirs(_)) => return Ok(None),
             Err(Failure::Clean(error)) => return Err(StoreError::io("create", &self.path(number))(error)),
             Err(Failure::Unknown(error)) => return Err(self.unknown(number, &error)),
         }

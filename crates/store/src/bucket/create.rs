@@ -7,7 +7,7 @@ use std::io::{self, ErrorKind};
 
 /// The object that has the name.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Created {
+pub(super) enum CreateOutcome {
     /// The caller's object, durably.
     Ours,
     /// Another object.
@@ -32,17 +32,22 @@ impl Failure {
 }
 
 /// Returns the outcome of a create in the form that the protocol's steps take.
-pub(super) fn outcome(created: &Result<Created, Failure>) -> owner::Created {
+pub(super) fn outcome(created: &Result<CreateOutcome, Failure>) -> owner::CreateOutcome {
     match created {
-        Ok(Created::Ours) => owner::Created::Ours,
-        Ok(Created::Theirs(_)) => owner::Created::Theirs,
-        Err(Failure::Clean(_)) => owner::Created::Refused,
-        Err(Failure::Unknown(_)) => owner::Created::Unknown,
+        Ok(CreateOutcome::Ours) => owner::CreateOutcome::Ours,
+        Ok(CreateOutcome::Theirs(_)) => owner::CreateOutcome::Theirs,
+        Err(Failure::Clean(_)) => owner::CreateOutcome::Refused,
+        Err(Failure::Unknown(_)) => owner::CreateOutcome::Unknown,
     }
 }
 
 /// Creates an object whose bytes are unique to this writer and this attempt.
-pub(super) fn create(bucket: &dyn Bucket, clock: &dyn Clock, name: &str, bytes: &[u8]) -> Result<Created, Failure> {
+pub(super) fn create(
+    bucket: &dyn Bucket,
+    clock: &dyn Clock,
+    name: &str,
+    bytes: &[u8],
+) -> Result<CreateOutcome, Failure> {
     let mut create = Create::new(Rules::SERVER);
     // The bucket's last error, and the object found under the name.
     let (mut said, mut found) = (None, Vec::new());
@@ -81,10 +86,10 @@ pub(super) fn create(bucket: &dyn Bucket, clock: &dyn Clock, name: &str, bytes: 
                 clock.sleep(pause);
                 create.paused();
             }
-            CreateStep::Done(owner::Created::Ours) => return Ok(Created::Ours),
-            CreateStep::Done(owner::Created::Theirs) => return Ok(Created::Theirs(found)),
-            CreateStep::Done(owner::Created::Refused) => return Err(Failure::Clean(last(said))),
-            CreateStep::Done(owner::Created::Unknown) => return Err(Failure::Unknown(last(said))),
+            CreateStep::Done(owner::CreateOutcome::Ours) => return Ok(CreateOutcome::Ours),
+            CreateStep::Done(owner::CreateOutcome::Theirs) => return Ok(CreateOutcome::Theirs(found)),
+            CreateStep::Done(owner::CreateOutcome::Refused) => return Err(Failure::Clean(last(said))),
+            CreateStep::Done(owner::CreateOutcome::Unknown) => return Err(Failure::Unknown(last(said))),
         }
     }
 }
@@ -129,12 +134,12 @@ mod tests {
         for fault in [BucketFault::Before, BucketFault::After, BucketFault::Doubled, BucketFault::Stalled] {
             let bucket = MemoryBucket::new();
             bucket.fail(fault, 0);
-            assert_eq!(create(&bucket, &clock, "a", b"one").unwrap(), Created::Ours, "{fault:?}");
+            assert_eq!(create(&bucket, &clock, "a", b"one").unwrap(), CreateOutcome::Ours, "{fault:?}");
             bucket.deliver();
             assert_eq!(bucket.get("a").unwrap(), b"one", "{fault:?}");
             bucket.fail(fault, 0);
             let other = create(&bucket, &clock, "a", b"two").unwrap();
-            assert_eq!(other, Created::Theirs(b"one".to_vec()), "{fault:?}");
+            assert_eq!(other, CreateOutcome::Theirs(b"one".to_vec()), "{fault:?}");
         }
     }
 

@@ -3,7 +3,7 @@
 //! The first owner decides, with an object that is never replaced: processes with different counts would take
 //! partitions from each other. An older bucket has one group, whose lease keeps its old name.
 
-use super::create::{Created, create};
+use super::create::{CreateOutcome, create};
 use super::lease::OWNER;
 use super::{Bucket, Terms};
 use crate::error::StoreError;
@@ -62,9 +62,9 @@ pub fn decide_groups(bucket: &dyn Bucket, clock: &dyn Clock, wanted: Groups) -> 
         return Ok(groups);
     }
     match create(bucket, clock, NAME, wanted.count().to_string().as_bytes()) {
-        Ok(Created::Ours) => Ok(wanted),
+        Ok(CreateOutcome::Ours) => Ok(wanted),
         // Another process was first.
-        Ok(Created::Theirs(found)) => parse(bucket, &found),
+        Ok(CreateOutcome::Theirs(found)) => parse(bucket, &found),
         Err(failure) => Err(StoreError::io("create", &path(bucket, NAME))(failure.into_error())),
     }
 }

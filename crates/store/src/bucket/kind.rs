@@ -4,7 +4,7 @@
 //! For a log outside the bucket the object also holds a random id of the bucket. Stream names contain it, so that
 //! several buckets can share an account.
 
-use super::create::{Created, create};
+use super::create::{CreateOutcome, create};
 use super::storage::{BucketStorage, COLLECTIONS};
 use super::{Bucket, ReadOnly};
 use crate::error::StoreError;
@@ -48,9 +48,9 @@ pub(crate) fn check_log(bucket: &dyn Bucket, seams: &Seams, log: &SharedLog) -> 
             }
             let id = new_id(seams.random.as_ref());
             match create(bucket, seams.clock.as_ref(), NAME, format!("{kind} {id}").as_bytes()) {
-                Ok(Created::Ours) => return Ok(id),
+                Ok(CreateOutcome::Ours) => return Ok(id),
                 // Another owner was first: its id is that of the bucket.
-                Ok(Created::Theirs(found)) => found,
+                Ok(CreateOutcome::Theirs(found)) => found,
                 Err(failure) => return Err(StoreError::io("create", &path(bucket))(failure.into_error())),
             }
         }

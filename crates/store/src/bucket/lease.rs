@@ -2,7 +2,7 @@
 //! `model::policy::lease`.
 
 use super::Bucket;
-use super::create::{Created, create};
+use super::create::{CreateOutcome, create};
 use super::terms::{MAGIC, Terms, VERSION};
 use crate::codec::frame;
 use crate::error::StoreError;
@@ -219,7 +219,7 @@ impl Lease {
         let created = create(bucket, self.clock.as_ref(), &name, &frame(MAGIC, VERSION, &json));
         let mut state = self.state.lock();
         match created {
-            Ok(Created::Ours) => {
+            Ok(CreateOutcome::Ours) => {
                 state.candidate.wrote(term, since);
                 state.number = number;
                 drop(state);
@@ -230,7 +230,7 @@ impl Lease {
                 }
                 Ok(true)
             }
-            Ok(Created::Theirs(_)) => {
+            Ok(CreateOutcome::Theirs(_)) => {
                 state.candidate.lost();
                 Ok(false)
             }

@@ -10,9 +10,9 @@ use crate::codec::{Reader, frame, put_u8, put_u32, put_u64, unframe};
 use crate::error::StoreError;
 use crate::log::read_record;
 use crate::seams::Record;
-use crate::seams::{AppendError, Clock, LogPlace, Replayed, WriteLog};
+use crate::seams::{AppendError, Clock, LogContents, LogPlace, WriteLog};
 use meridian_model::policy::owner::{
-    Appended, Link, LogGroup, ReadOutcome, Replay, ReplayStep, Rules, Writer, obsolete,
+    AppendOutcome, Link, LogGroup, ReadOutcome, Replay, ReplayStep, Rules, Writer, obsolete,
 };
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
@@ -52,7 +52,7 @@ pub(super) enum Content {
 }
 
 /// An object read from the bucket.
-pub(super) struct Read {
+pub(super) struct ReadObject {
     /// Checksum of the previous object in the chain.
     pub(super) before: u32,
     pub(super) content: Content,
@@ -60,7 +60,7 @@ pub(super) struct Read {
     pub(super) bytes: u64,
 }
 
-impl Read {
+impl ReadObject {
     fn link(&self) -> Link {
         let fence = match self.content {
             Content::Fence(epoch) => Some(epoch),
@@ -90,7 +90,7 @@ impl BucketLog {
     }
 
     /// Reads the object at a place; `None` if it does not exist.
-    pub(super) fn read(&self, place: LogPlace) -> Result<Option<Read>, StoreError> {
+    pub(super) fn read(&self, place: LogPlace) -> Result<Option<ReadObject>, StoreError> {
         let name = self.name(place);
         match self.bucket.get(&name) {
             Ok(bytes) => self.parse(place, &name, &bytes).map(Some),
@@ -105,7 +105,7 @@ impl BucketLog {
         StoreError::corrupt(&self.path(&self.name(place)), detail)
     }
 
-    fn parse(&self, place: LogPlace, name: &str, bytes: &[u8]) -> Result<Read, StoreError> {
+    fn parse(&self, place: LogPlace, name: &str, bytes: &[u8]) -> Result<ReadObject, StoreError> {
         let path = self.path(name);
         let corrupt = |detail: String| StoreError::corrupt(&path, detail);
         let content = unframe(&path, MAGIC, VERSION, bytes)?;
@@ -122,7 +122,7 @@ impl BucketLog {
             0 => Content::Group(records_of(reader.rest(), epoch).map_err(corrupt)?),
             _ => Content::Fence(reader.u64().map_err(corrupt)?),
         };
-        Ok(Read { before, content, crc: crc32c::crc32c(bytes), bytes: bytes.len() as u64 })
+        Ok(ReadObject { before, content, crc: crc32c::crc32c(bytes), bytes: bytes.len() as u64 })
     }
 
     /// Encodes the head of an object of this writer, without its content.
@@ -161,8 +161,8 @@ impl BucketLog {
         place: LogPlace,
         flushed: u64,
         replay: &mut Replay,
-        ahead: &mut ReadAhead<Result<Option<Read>, StoreError>>,
-        found: &mut Replayed,
+        ahead: &mut ReadAhead<Result<Option<ReadObject>, StoreError>>,
+        found: &mut LogContents,
         held: &mut VecDeque<LogGroup>,
     ) -> Result<(), StoreError> {
         let read = match ahead.get(place, |place| self.read(place)) {
@@ -189,7 +189,7 @@ impl BucketLog {
             }
             ReadOutcome::Nothing => return Ok(()),
         }
-        if let Some(Read { content: Content::Group(records), bytes, .. }) = read {
+        if let Some(ReadObject { content: Content::Group(records), bytes, .. }) = read {
             let last_position = records.last().map_or(0, |record| record.position);
             let time = records.first().map_or(0, |record| record.time);
             held.push_back(LogGroup { place, last_position, time, bytes });
@@ -200,7 +200,7 @@ impl BucketLog {
 
     /// Returns problems of the chain from a place up to its current end. Nothing is fenced.
     pub(crate) fn damage(&self, flushed: u64, from: Option<LogPlace>) -> Result<Vec<StoreError>, StoreError> {
-        let (mut found, mut held, mut ahead) = (Replayed::default(), VecDeque::new(), ReadAhead::new());
+        let (mut found, mut held, mut ahead) = (LogContents::default(), VecDeque::new(), ReadAhead::new());
         let mut replay = Replay::new(Rules::SERVER, from.unwrap_or(LogPlace::FIRST), self.term);
         loop {
             match replay.step() {
@@ -228,8 +228,8 @@ impl BucketLog {
 }
 
 impl WriteLog for BucketLog {
-    fn replay(&mut self, flushed: u64, from: Option<LogPlace>) -> Result<Replayed, StoreError> {
-        let (mut found, mut held, mut ahead) = (Replayed::default(), VecDeque::new(), ReadAhead::new());
+    fn replay(&mut self, flushed: u64, from: Option<LogPlace>) -> Result<LogContents, StoreError> {
+        let (mut found, mut held, mut ahead) = (LogContents::default(), VecDeque::new(), ReadAhead::new());
         let mut replay = Replay::new(Rules::SERVER, from.unwrap_or(LogPlace::FIRST), self.term);
         self.chain = None;
         loop {
@@ -277,7 +277,7 @@ impl WriteLog for BucketLog {
         let group = LogGroup { place, last_position: last.position, time: first.time, bytes: bytes.len() as u64 };
         let appended = match &mut self.chain {
             Some(chain) => chain.appended(outcome(&created), group, crc32c::crc32c(&bytes)),
-            None => Appended::Unknown,
+            None => AppendOutcome::Unknown,
         };
         let failed = || match created {
             Err(failure) => StoreError::io("create", &self.path(&name))(failure.into_error()),
@@ -286,10 +286,10 @@ impl WriteLog for BucketLog {
             }
         };
         match appended {
-            Appended::Stored => Ok(group.bytes),
-            Appended::Fenced => Err(AppendError::Fenced(failed())),
-            Appended::Refused => Err(AppendError::Clean(failed())),
-            Appended::Unknown => Err(AppendError::Unknown(failed())),
+            AppendOutcome::Stored => Ok(group.bytes),
+            AppendOutcome::Fenced => Err(AppendError::Fenced(failed())),
+            AppendOutcome::Refused => Err(AppendError::Clean(failed())),
+            AppendOutcome::Unknown => Err(AppendError::Unknown(failed())),
         }
     }
 

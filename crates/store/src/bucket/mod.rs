@@ -77,7 +77,9 @@ pub use restoring::check_whole;
 pub use roll::{Condition, Node, OnRoll, Roll};
 pub use scan_servers::{ScanServer, ScanServers, Serves};
 pub use storage::BucketStorage;
-pub use survey::{Flushed, GroupOwner, PIN_HELD, PinUse, ReaderPin, StoredStatus, Survey, SurveyedCollection, Tail};
+pub use survey::{
+    FlushedTotals, GroupOwner, PIN_HELD, PinUse, ReaderPin, StoredStatus, Survey, SurveyedCollection, Tail,
+};
 pub use terms::Terms;
 
 pub(crate) use groups::said as said_groups;

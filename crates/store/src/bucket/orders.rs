@@ -8,7 +8,7 @@
 //! gave up on it long ago.
 
 use super::Bucket;
-use super::create::{Created, create};
+use super::create::{CreateOutcome, create};
 use crate::codec::{frame, unframe};
 use crate::error::StoreError;
 use crate::seams::Seams;
@@ -87,7 +87,7 @@ impl Orders {
         let order = Order { what, said, id: self.seams.random.next_u64() };
         let json = serde_json::to_vec(&order).map_err(|e| StoreError::corrupt(&path, e.to_string()))?;
         match create(self.bucket.as_ref(), self.seams.clock.as_ref(), &name, &frame(MAGIC, VERSION, &json)) {
-            Ok(created) => Ok(created == Created::Ours),
+            Ok(created) => Ok(created == CreateOutcome::Ours),
             Err(failure) => Err(StoreError::io("create", &path)(failure.into_error())),
         }
     }

@@ -6,7 +6,7 @@
 //! content is a hint: nothing stored depends on it.
 
 use super::Bucket;
-use super::create::{Created, create};
+use super::create::{CreateOutcome, create};
 use crate::codec::{frame, unframe};
 use crate::error::StoreError;
 use crate::seams::{Clock, Seams};
@@ -107,8 +107,10 @@ impl Peers {
         let over = state.there.len().saturating_sub(OLD_MAX);
         state.there.drain(..over);
         match create(self.bucket.as_ref(), self.clock.as_ref(), &name, &frame(MAGIC, VERSION, said)) {
-            Ok(Created::Ours) => {}
-            Ok(Created::Theirs(_)) => return Err(StoreError::corrupt(&self.path(&name), "another process wrote it")),
+            Ok(CreateOutcome::Ours) => {}
+            Ok(CreateOutcome::Theirs(_)) => {
+                return Err(StoreError::corrupt(&self.path(&name), "another process wrote it"));
+            }
             Err(failure) => return Err(StoreError::io("create", &self.path(&name))(failure.into_error())),
         }
         // Failed deletes are retried.

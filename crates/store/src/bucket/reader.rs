@@ -1,6 +1,6 @@
 //! Reads the log in a bucket while another process writes it: object by object, without listing and without fencing.
 
-use super::log::{BucketLog, Content, Read};
+use super::log::{BucketLog, Content, ReadObject};
 use crate::error::StoreError;
 use crate::seams::{LogPlace, LogPoll, LogReader};
 
@@ -35,7 +35,7 @@ impl BucketReader {
         };
         let mut bytes = 0;
         while bytes < LOOK_BYTES {
-            let Some(Read { before, content, crc, bytes: size }) = self.log.read(at)? else {
+            let Some(ReadObject { before, content, crc, bytes: size }) = self.log.read(at)? else {
                 seen.is_end = true;
                 break;
             };

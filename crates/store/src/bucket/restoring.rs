@@ -1,6 +1,6 @@
 //! Marks a bucket as being restored. Until the mark is removed, no process serves the bucket.
 
-use super::create::{Created, create};
+use super::create::{CreateOutcome, create};
 use super::storage::COLLECTIONS;
 use super::{Bucket, peers, pins, records, roll};
 use crate::error::StoreError;
@@ -56,8 +56,8 @@ pub(crate) fn begin(bucket: &dyn Bucket, clock: &dyn Clock, note: &str) -> Resul
     }
     match create(bucket, clock, NAME, note.as_bytes()) {
         // Also after an interrupted attempt of the same restore, whose object has these bytes.
-        Ok(Created::Ours) => {}
-        Ok(Created::Theirs(_)) => {
+        Ok(CreateOutcome::Ours) => {}
+        Ok(CreateOutcome::Theirs(_)) => {
             return refuse("holds the beginning of another restore: run that one again, or empty the bucket");
         }
         Err(failure) => return Err(StoreError::io("create", &path(bucket))(failure.into_error())),

@@ -60,12 +60,12 @@ pub struct SurveyedCollection {
     /// The folders of its partitions in the bucket, as named in pins.
     pub folders: Vec<String>,
     /// The sum of the newest manifests of its partitions, or why they cannot be read.
-    pub flushed: Result<Flushed, StoreError>,
+    pub flushed: Result<FlushedTotals, StoreError>,
 }
 
 /// The sum of the newest manifests of a collection's partitions.
 #[derive(Debug)]
-pub struct Flushed {
+pub struct FlushedTotals {
     /// The max version.
     pub version: u64,
     /// The last epoch of a writer.
@@ -84,9 +84,9 @@ pub struct Flushed {
     pub tail: Option<Result<Tail, StoreError>>,
 }
 
-impl Flushed {
+impl FlushedTotals {
     /// Adds the next partition.
-    fn and(self, next: Flushed) -> Flushed {
+    fn and(self, next: FlushedTotals) -> FlushedTotals {
         let tail = self.tail.zip(next.tail).map(|(all, one)| {
             let (all, one) = (all?, one?);
             Ok::<_, StoreError>(Tail {
@@ -94,7 +94,7 @@ impl Flushed {
                 bytes: all.bytes.zip(one.bytes).map(|(all, one)| all + one),
             })
         });
-        Flushed {
+        FlushedTotals {
             version: self.version.max(next.version),
             epoch: self.epoch.max(next.epoch),
             position: self.position.as_slice().iter().chain(next.position.as_slice()).copied().collect(),
@@ -316,7 +316,12 @@ impl Survey {
 
     /// Returns the newest manifest of the partition in a folder; `None` if the collection was dropped or is incomplete.
     /// `id` is the bucket's id in stream names.
-    fn flushed(&self, dir: &Path, log: Option<&SharedLog>, id: &str) -> Result<Option<(Flushed, u16)>, StoreError> {
+    fn flushed(
+        &self,
+        dir: &Path,
+        log: Option<&SharedLog>,
+        id: &str,
+    ) -> Result<Option<(FlushedTotals, u16)>, StoreError> {
         let Some(newest) = self.storage.partition(dir, 0).catalog.newest()? else { return Ok(None) };
         let manifest = newest.manifest;
         if manifest.making {
@@ -331,7 +336,7 @@ impl Survey {
             }
         });
         let archives = manifest.segments.iter().filter_map(|segment| segment.archive.map(|archive| archive.bytes));
-        let flushed = Flushed {
+        let flushed = FlushedTotals {
             version: manifest.version(),
             epoch: epoch_of(manifest.version()),
             position: Positions::one(manifest.flushed),

@@ -18,7 +18,7 @@ use crate::error::{Gone, Problem, StoreError};
 use crate::expiry;
 use crate::ingest::partition::{Done, Partition, Request};
 use crate::ingest::queue::Queue;
-use crate::manifest::Imported;
+use crate::manifest::ImportOrigin;
 use crate::options::Settings;
 use crate::part::PartView;
 use crate::seams::Catalog;
@@ -166,7 +166,7 @@ impl Collection {
     }
 
     /// Returns which of its events a restore divided among another number of partitions, if any.
-    pub fn imported(&self) -> Option<Imported> {
+    pub fn imported(&self) -> Option<ImportOrigin> {
         self.shared.imported.clone()
     }
 

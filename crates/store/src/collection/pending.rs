@@ -9,15 +9,15 @@ use std::task::{Poll, Waker};
 
 /// A write in the queue of its collection. Dropping it withdraws the write, unless it is already being committed.
 #[derive(Debug)]
-pub struct Pending {
+pub struct PendingWrite {
     collection: Arc<Collection>,
     ticket: Ticket<Request, Done>,
 }
 
-/// The next step for the holder of a [`Pending`].
+/// The next step for the holder of a [`PendingWrite`].
 #[derive(Debug)]
 pub enum Turn {
-    /// Commit all waiting writes with [`Pending::lead`], then poll again.
+    /// Commit all waiting writes with [`PendingWrite::lead`], then poll again.
     Lead,
     /// Nothing more: this is the outcome of the write.
     Done(Result<Written, WriteError>),
@@ -27,14 +27,14 @@ impl Collection {
     /// Queues a batch, as [`Collection::write`] does, without waiting. It encodes the batch first, so it suits small
     /// ones. It does not wait for memory either: check [`Collection::has_room`] first. The caller enforces the write's
     /// deadline.
-    pub fn submit(self: &Arc<Self>, write: Write) -> Result<Pending, WriteError> {
+    pub fn submit(self: &Arc<Self>, write: Write) -> Result<PendingWrite, WriteError> {
         self.refuse_if_late()?;
         let (request, bytes) = self.request_of(write)?;
-        Ok(Pending { collection: self.clone(), ticket: self.queue.push(request, bytes)? })
+        Ok(PendingWrite { collection: self.clone(), ticket: self.queue.push(request, bytes)? })
     }
 }
 
-impl Pending {
+impl PendingWrite {
     /// Returns the next step. While there is none, `waker` is registered to be woken. The outcome is returned once.
     pub fn poll(&self, waker: &Waker) -> Poll<Turn> {
         self.ticket.poll(waker).map(|turn| match turn {

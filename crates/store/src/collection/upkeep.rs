@@ -2,7 +2,7 @@
 
 use super::Collection;
 use crate::error::StoreError;
-use crate::expiry::{self, EXPIRY_EVERY_US, Expired, Expiry};
+use crate::expiry::{self, EXPIRY_EVERY_US, Expiry, ExpiryOutcome};
 use crate::ingest::partition::{Done, Request};
 use crate::ingest::stage::Change;
 use crate::maintenance::job::{Job, Output};
@@ -41,7 +41,7 @@ fn contained(job: &Job, run: impl FnOnce() -> Result<Output, StoreError>) -> Res
 
 impl Collection {
     /// Removes the events that are past the collection's retention; `None` if there are none.
-    pub fn expire(&self) -> Result<Option<Expired>, StoreError> {
+    pub fn expire(&self) -> Result<Option<ExpiryOutcome>, StoreError> {
         let state = self.state();
         if state.refuses.is_some() {
             return Ok(None);
@@ -64,7 +64,7 @@ impl Collection {
         match self.commit(request, 1024, deadline) {
             Ok(Done::Stored(outcome)) => {
                 self.shared.counters.add_expired(outcome.killed);
-                Ok(Some(Expired { before, expired: outcome.killed, position: outcome.position }))
+                Ok(Some(ExpiryOutcome { before, expired: outcome.killed, position: outcome.position }))
             }
             Ok(Done::Duplicate(_)) => Ok(None),
             Err(_) if self.stop.load(Ordering::Acquire) => Err(StoreError::Closed),

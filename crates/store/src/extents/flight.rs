@@ -51,11 +51,11 @@ impl<V: Clone> Flight<V> {
 }
 
 /// For each key, the flight to wait for; `None` if the caller makes the value.
-pub(super) type Awaited<V> = Vec<Option<Arc<Flight<V>>>>;
+pub(super) type AwaitedFlights<V> = Vec<Option<Arc<Flight<V>>>>;
 
 impl<K: Copy + Eq + Hash, V: Clone> Flights<K, V> {
     /// Claims the keys that have no flight, and returns the flights of the others, in the order of `keys`.
-    pub(super) fn join(&self, keys: &[K]) -> (Claims<'_, K, V>, Awaited<V>) {
+    pub(super) fn join(&self, keys: &[K]) -> (Claims<'_, K, V>, AwaitedFlights<V>) {
         let (mut claims, mut awaited) =
             (Claims { flights: self, open: HashMap::new() }, Vec::with_capacity(keys.len()));
         let mut flights = self.0.lock();

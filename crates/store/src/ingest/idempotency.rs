@@ -27,7 +27,7 @@ const FILES_MAX: usize = 8;
 
 /// The write remembered under a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Remembered {
+pub(crate) struct RememberedWrite {
     pub(crate) position: u64,
     pub(crate) events: u32,
     /// Time of use, in microseconds since 1970.
@@ -36,7 +36,7 @@ pub(crate) struct Remembered {
     pub(crate) batch: u64,
 }
 
-impl Remembered {
+impl RememberedWrite {
     /// Returns true if a batch with this digest may be the one that was written. A key of an older version fits any
     /// batch.
     pub(crate) fn fits(&self, batch: u64) -> bool {
@@ -47,7 +47,7 @@ impl Remembered {
 /// The keys of a partition.
 #[derive(Debug)]
 pub(crate) struct IdempotencyKeys {
-    keys: HashMap<u128, Remembered>,
+    keys: HashMap<u128, RememberedWrite>,
     /// Keys that are only in the log.
     unflushed: Vec<u128>,
     seed: u64,
@@ -73,14 +73,14 @@ impl IdempotencyKeys {
     }
 
     /// Returns the write under this key, if remembered.
-    pub(crate) fn get(&self, key: &[u8], now: i64) -> Option<Remembered> {
+    pub(crate) fn get(&self, key: &[u8], now: i64) -> Option<RememberedWrite> {
         // Expiry is tested here, not left to the sweep: whether a key counts must not depend on when the last sweep
         // ran.
         self.keys.get(&self.digest(key)).copied().filter(|r| now - r.time < self.memory)
     }
 
     /// Remembers a key that the log holds.
-    pub(crate) fn remember(&mut self, key: &[u8], what: Remembered) {
+    pub(crate) fn remember(&mut self, key: &[u8], what: RememberedWrite) {
         let digest = self.digest(key);
         self.keys.insert(digest, what);
         // The log keeps these keys until the next flush; after it, only a file does.
@@ -127,7 +127,7 @@ impl IdempotencyKeys {
     ) -> Result<Vec<KeysEntry>, StoreError> {
         // A file expires as a whole with its newest key, so files are dropped without being read.
         let mut kept: Vec<KeysEntry> = files.iter().filter(|f| now - f.newest < self.memory).cloned().collect();
-        let mut fresh: Vec<(u128, Remembered)> = self
+        let mut fresh: Vec<(u128, RememberedWrite)> = self
             .unflushed
             .iter()
             .filter_map(|digest| Some((*digest, *self.keys.get(digest)?)))
@@ -175,10 +175,10 @@ pub(crate) fn file_bytes(keys: u64) -> u64 {
 }
 
 /// Reads one file of keys.
-pub(crate) fn read(objects: &dyn Objects, name: &str) -> Result<Vec<(u128, Remembered)>, StoreError> {
+pub(crate) fn read(objects: &dyn Objects, name: &str) -> Result<Vec<(u128, RememberedWrite)>, StoreError> {
     let (path, bytes) = sidecars::read(objects, name)?;
     let content = unframe(&path, MAGIC, VERSION, &bytes)?;
-    let parse = || -> Result<Vec<(u128, Remembered)>, String> {
+    let parse = || -> Result<Vec<(u128, RememberedWrite)>, String> {
         let mut r = Reader::new(content);
         let count = r.u64()? as usize;
         // The length distinguishes the versions, and also rejects a count that would allocate beyond the file.
@@ -191,7 +191,7 @@ pub(crate) fn read(objects: &dyn Objects, name: &str) -> Result<Vec<(u128, Remem
                 let key = u128::from(r.u64()?) | u128::from(r.u64()?) << 64;
                 let (position, events, time) = (r.u64()?, r.u32()?, r.i64()?);
                 let batch = if digests { r.u64()? } else { digest::UNKNOWN };
-                Ok((key, Remembered { position, events, time, batch }))
+                Ok((key, RememberedWrite { position, events, time, batch }))
             })
             .collect()
     };

@@ -27,11 +27,11 @@ const GROUP_BYTES: usize = 32 << 20;
 /// A queue of writes `W` answered by `A`.
 #[derive(Debug)]
 pub(crate) struct Queue<W, A> {
-    waiting: Mutex<Waiting<W, A>>,
+    waiting: Mutex<WaitingWrites<W, A>>,
 }
 
 #[derive(Debug)]
-struct Waiting<W, A> {
+struct WaitingWrites<W, A> {
     writes: VecDeque<QueuedWrite<W, A>>,
     bytes: usize,
     led: bool,
@@ -86,7 +86,7 @@ pub(crate) enum Turn<A> {
 impl<W, A> Queue<W, A> {
     pub(crate) fn new() -> Arc<Self> {
         Arc::new(Queue {
-            waiting: Mutex::new(Waiting { writes: VecDeque::new(), bytes: 0, led: false, passed_over: false }),
+            waiting: Mutex::new(WaitingWrites { writes: VecDeque::new(), bytes: 0, led: false, passed_over: false }),
         })
     }
 

@@ -2,7 +2,7 @@
 
 use super::bodies::{decode_events, decode_expiry, decode_targets};
 use super::digest::{self, UNKNOWN};
-use super::idempotency::Remembered;
+use super::idempotency::RememberedWrite;
 use super::partition::Partition;
 use super::stage::{Change, Events, Stage};
 use crate::error::Problem;
@@ -22,7 +22,7 @@ const DECODED_BYTES: usize = 32 << 20;
 const STAGED_MAX: usize = 32;
 
 /// A record with its body decoded. Decoding takes most of the time, and needs only the schema of the collection.
-pub(super) struct Decoded {
+pub(super) struct DecodedRecord {
     pub(super) position: u64,
     events: u32,
     time: i64,
@@ -46,7 +46,8 @@ impl Partition {
                 some.push(record);
             }
             // On all processors: a process that takes over serves no request until this is done.
-            let decoded: Vec<Decoded> = some.into_par_iter().map(|record| decode(&context, seed, record)).collect();
+            let decoded: Vec<DecodedRecord> =
+                some.into_par_iter().map(|record| decode(&context, seed, record)).collect();
             let mut decoded = decoded.into_iter().peekable();
             while decoded.peek().is_some() {
                 self.replay_stage(&context, decoded.by_ref().take(STAGED_MAX))?;
@@ -59,11 +60,11 @@ impl Partition {
     fn replay_stage(
         &mut self,
         context: &Arc<Context>,
-        records: impl Iterator<Item = Decoded>,
+        records: impl Iterator<Item = DecodedRecord>,
     ) -> Result<(), StoreError> {
         let mut stage = Stage::new(&self.entries, context, self.position + 1);
         let mut remembered = Vec::new();
-        for Decoded { position, events, time, key, digest, change } in records {
+        for DecodedRecord { position, events, time, key, digest, change } in records {
             // After damage a position may be missing; its number stays unused.
             stage.next = position;
             let replayed = change.and_then(|change| replay_one(&mut stage, change, !self.damaged.is_empty()));
@@ -71,7 +72,7 @@ impl Partition {
                 // A write that failed to replay keeps its key: it was acknowledged, and a retry under it must not
                 // store it again.
                 let batch = if replayed.is_ok() { digest } else { UNKNOWN };
-                remembered.push((key, Remembered { position, events, time, batch }));
+                remembered.push((key, RememberedWrite { position, events, time, batch }));
             }
             if let Err(why) = replayed {
                 // Replay continues after the damage: later acknowledged writes are still served, but no new ones are
@@ -99,7 +100,7 @@ impl Partition {
 }
 
 /// Decodes the body of a record.
-pub(super) fn decode(context: &Context, seed: u64, record: Record) -> Decoded {
+pub(super) fn decode(context: &Context, seed: u64, record: Record) -> DecodedRecord {
     let Record { position, kind, time, events, key, body } = record;
     let mut known = UNKNOWN;
     let change = match kind {
@@ -118,7 +119,7 @@ pub(super) fn decode(context: &Context, seed: u64, record: Record) -> Decoded {
             Ok(Change::Write(events))
         }),
     };
-    Decoded { position, events, time, key, digest: known, change }
+    DecodedRecord { position, events, time, key, digest: known, change }
 }
 
 /// Stages the change of a record. `partly` means that some segments cannot be read.

@@ -4,7 +4,7 @@
 //! refer to earlier events. A record of another kind ends the tail until a manifest covers it.
 
 use super::partition::Partition;
-use super::replay::{Decoded, decode};
+use super::replay::{DecodedRecord, decode};
 use super::stage::{Change, Stage};
 use crate::manifest::Manifest;
 use crate::seams::{Kind, LogReader, Record};
@@ -145,7 +145,7 @@ impl Partition {
         let mut stage = Stage::new(&self.entries, &context, self.position + 1);
         let mut failed = Ok(());
         for record in records {
-            let Decoded { position, change, .. } = decode(&context, seed, record);
+            let DecodedRecord { position, change, .. } = decode(&context, seed, record);
             let written = match change {
                 Ok(Change::Write(events)) if position == stage.next => stage.write(events).map_err(|e| e.to_string()),
                 Ok(_) => Err("it is not the next plain write".to_owned()),

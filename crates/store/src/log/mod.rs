@@ -40,7 +40,7 @@ pub(crate) use record::read_at as read_record;
 
 use crate::error::StoreError;
 use crate::seams::Record;
-use crate::seams::{AppendError, Disk, DiskFile, LogPlace, OpenMode, Replayed, WriteLog};
+use crate::seams::{AppendError, Disk, DiskFile, LogContents, LogPlace, OpenMode, WriteLog};
 use mark::{HEAD_BYTES, Mark, Slot};
 use newest::Newest;
 use std::io;
@@ -63,7 +63,7 @@ pub(crate) struct Log {
     next_epoch: u64,
     /// Files that hold records, oldest first. The last one is being written if `current` is set.
     files: Vec<LogFile>,
-    current: Option<Current>,
+    current: Option<CurrentFile>,
     /// Spare files, named by the epoch of their last use: no epoch is used twice, even if all files are spares.
     spares: Vec<PathBuf>,
     /// The file that `NEWEST` names, if any.
@@ -80,7 +80,7 @@ struct LogFile {
 }
 
 #[derive(Debug)]
-struct Current {
+struct CurrentFile {
     file: Arc<dyn DiskFile>,
     epoch: u64,
     /// Offset up to which the file is synced.
@@ -91,7 +91,7 @@ struct Current {
     slot: Slot,
 }
 
-impl Current {
+impl CurrentFile {
     /// Marks in the file that all writes up to this position are acknowledged. The next sync makes the mark durable.
     fn mark(&mut self, position: u64) -> io::Result<()> {
         let mark = Mark { position, end: self.offset };
@@ -126,11 +126,11 @@ fn log_name(epoch: u64) -> String {
 }
 
 impl WriteLog for Log {
-    fn replay(&mut self, flushed: u64, _: Option<LogPlace>) -> Result<Replayed, StoreError> {
+    fn replay(&mut self, flushed: u64, _: Option<LogPlace>) -> Result<LogContents, StoreError> {
         // The lock of the data folder has fenced all others.
         let (log, found) = Log::open(&self.disk, &self.dir, self.file_bytes, flushed)?;
         *self = log;
-        Ok(Replayed { records: found.records, damage: found.damage, torn_bytes: found.torn_bytes })
+        Ok(LogContents { records: found.records, damage: found.damage, torn_bytes: found.torn_bytes })
     }
 
     fn append(&mut self, records: &[Record]) -> Result<u64, AppendError> {
@@ -244,7 +244,7 @@ impl Log {
     }
 
     /// Begins a file: a spare under a new name, or a new one. Writes up to `acknowledged` are in earlier files.
-    fn next_file(&mut self, acknowledged: u64) -> Result<Current, StoreError> {
+    fn next_file(&mut self, acknowledged: u64) -> Result<CurrentFile, StoreError> {
         let epoch = self.next_epoch;
         // The epoch is not incremented until the file is synced: a failed attempt reuses its name.
         let path = self.dir.join(log_name(epoch));
@@ -268,7 +268,7 @@ impl Log {
         newest::write(self.disk.as_ref(), &self.dir, Newest { epoch: Some(epoch), head: HEAD_BYTES })?;
         self.newest = Some(path.clone());
         self.files.push(LogFile { path, last_position: 0, bytes: 0 });
-        Ok(Current { file, epoch, offset: HEAD_BYTES, len, slot: Slot::First })
+        Ok(CurrentFile { file, epoch, offset: HEAD_BYTES, len, slot: Slot::First })
     }
 
     /// Removes files whose records are all covered by a manifest: a start then reads none of them.

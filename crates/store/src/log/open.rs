@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 /// The content of a log.
 #[derive(Debug, Default)]
-pub(crate) struct Recovered {
+pub(crate) struct RecoveredLog {
     /// Good records in order of position.
     pub(crate) records: Vec<Record>,
     /// Damaged places. `records` also includes records after them.
@@ -28,7 +28,7 @@ pub(crate) struct Recovered {
     last_group: Option<Group>,
 }
 
-impl Recovered {
+impl RecoveredLog {
     /// Returns the position of the last good record, or of the last one that a manifest covers.
     fn last(&self, flushed: u64) -> u64 {
         self.records.last().map_or(flushed, |r| r.position)
@@ -76,7 +76,7 @@ impl Group {
 /// The result for the files read so far.
 #[derive(Debug, Default)]
 struct RecoveryState {
-    found: Recovered,
+    found: RecoveredLog,
     /// End of the previous file, and its epoch. The next file with records decides whether that end is torn or damaged.
     open_end: Option<(PathBuf, usize, u64)>,
     last_position: Option<u64>,
@@ -91,7 +91,7 @@ impl Log {
         dir: &Path,
         file_bytes: u64,
         flushed: u64,
-    ) -> Result<(Log, Recovered), StoreError> {
+    ) -> Result<(Log, RecoveredLog), StoreError> {
         let (mut log, mut found) = Log::read(disk, dir, file_bytes, flushed)?;
         if let Some(mut group) = found.last_group.take() {
             // A mark that claims more than was found must stay: it proves the loss.
@@ -124,7 +124,12 @@ impl Log {
     }
 
     /// Reads the log and changes nothing.
-    fn read(disk: &Arc<dyn Disk>, dir: &Path, file_bytes: u64, flushed: u64) -> Result<(Log, Recovered), StoreError> {
+    fn read(
+        disk: &Arc<dyn Disk>,
+        dir: &Path,
+        file_bytes: u64,
+        flushed: u64,
+    ) -> Result<(Log, RecoveredLog), StoreError> {
         let mut log = Log { next_epoch: 1, ..Log::closed(disk, dir, file_bytes) };
         let newest = newest::read(disk.as_ref(), dir);
         let mut reading = RecoveryState::default();
@@ -166,7 +171,7 @@ impl Log {
         newest: Result<Option<Newest>, StoreError>,
         mark: Option<Mark>,
         flushed: u64,
-        found: &mut Recovered,
+        found: &mut RecoveredLog,
     ) {
         let path = newest::path(&self.dir);
         let missing =

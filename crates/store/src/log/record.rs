@@ -85,7 +85,7 @@ pub(crate) fn header_at(bytes: &[u8], at: usize, epoch: u64) -> Option<Header> {
 }
 
 /// A good record in its file's bytes, not copied.
-pub(crate) struct Stored<'a> {
+pub(crate) struct RecordView<'a> {
     pub(crate) position: u64,
     /// Offset up to which the file was synced when the record was written.
     pub(crate) synced: u64,
@@ -96,7 +96,7 @@ pub(crate) struct Stored<'a> {
     body: &'a [u8],
 }
 
-impl Stored<'_> {
+impl RecordView<'_> {
     /// Returns the bytes that the record takes in the file.
     pub(crate) fn stored_len(&self) -> usize {
         stored_len(self.key, self.body)
@@ -104,13 +104,13 @@ impl Stored<'_> {
 
     /// Returns an owned copy.
     pub(crate) fn to_record(&self) -> Record {
-        let &Stored { position, kind, time, events, key, body, .. } = self;
+        let &RecordView { position, kind, time, events, key, body, .. } = self;
         Record { position, kind, time, events, key: key.to_vec(), body: body.to_vec() }
     }
 }
 
 /// Returns the record at `at`; `None` if there is no complete record of this epoch.
-pub(crate) fn read_at(bytes: &[u8], at: usize, epoch: u64) -> Option<Stored<'_>> {
+pub(crate) fn read_at(bytes: &[u8], at: usize, epoch: u64) -> Option<RecordView<'_>> {
     header_at(bytes, at, epoch)?;
     let mut reader = Reader::new(&bytes[at + 8..]);
     let crc = reader.u32().ok()?;
@@ -124,5 +124,5 @@ pub(crate) fn read_at(bytes: &[u8], at: usize, epoch: u64) -> Option<Stored<'_>>
     let key = reader.take(key_len).ok()?;
     let body = reader.take(body_len).ok()?;
     let sound = crc32c::crc32c_append(crc32c::crc32c(key), body) == crc;
-    sound.then_some(Stored { position, synced, kind, time, events, key, body })
+    sound.then_some(RecordView { position, synced, kind, time, events, key, body })
 }

@@ -1,4 +1,4 @@
-use super::open::Recovered;
+use super::open::RecoveredLog;
 use super::*;
 use crate::seams::Kind;
 use crate::seams::{CrashStyle, FaultKind, MemoryDisk};
@@ -8,14 +8,14 @@ fn record(position: u64, len: usize) -> Record {
     Record { position, kind: Kind::Write, time: 5, events: 1, key: b"k".to_vec(), body }
 }
 
-fn open(disk: &MemoryDisk, flushed: u64) -> (Log, Recovered) {
+fn open(disk: &MemoryDisk, flushed: u64) -> (Log, RecoveredLog) {
     let disk: Arc<dyn Disk> = Arc::new(disk.clone());
     disk.create_dir(Path::new("/l")).unwrap();
     disk.sync_dir(Path::new("/")).unwrap();
     Log::open(&disk, Path::new("/l"), 4096, flushed).unwrap()
 }
 
-fn positions(found: &Recovered) -> Vec<u64> {
+fn positions(found: &RecoveredLog) -> Vec<u64> {
     found.records.iter().map(|r| r.position).collect()
 }
 

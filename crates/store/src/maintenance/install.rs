@@ -8,7 +8,7 @@ use crate::maintenance::job::{Job, Output, Work};
 use crate::manifest::ranges::Range;
 use crate::manifest::{Manifest, SegmentEntry, archive_name, segment_name};
 use crate::merge::runs::RowMaps;
-use crate::merge::segments::{Merged, discard};
+use crate::merge::segments::{MergeOutcome, discard};
 use crate::part::Entry;
 use crate::part::Part;
 use crate::part::dead::DeadRows;
@@ -107,7 +107,7 @@ impl Partition {
         self.shared.horizon.dropped().min(Seq::end_of(self.manifest.flushed).0)
     }
 
-    fn install_segments(&mut self, job: &Job, merged: Merged, parts: Vec<Part>) -> Result<(), StoreError> {
+    fn install_segments(&mut self, job: &Job, merged: MergeOutcome, parts: Vec<Part>) -> Result<(), StoreError> {
         let rows: Vec<u32> = parts.iter().map(|p| p.rows).collect();
         let marks = self.marks_now(job, &merged.maps, &rows);
         let is_input = |e: &Entry| job.inputs.iter().any(|i| i.part.number == e.part.number);

@@ -3,7 +3,7 @@
 use crate::error::StoreError;
 use crate::manifest::ranges::Range;
 use crate::merge::runs::{RowMaps, merge_runs_mapped};
-use crate::merge::segments::{Merged, discard, fold_into_segments, merge_to_segments, open_segments};
+use crate::merge::segments::{MergeOutcome, discard, fold_into_segments, merge_to_segments, open_segments};
 use crate::pace::Pace;
 use crate::part::segment::Archive;
 use crate::part::{Context, Entry, Part};
@@ -72,7 +72,7 @@ pub(crate) struct Job {
 
 /// The outcome of a job.
 pub(crate) enum Output {
-    Segments(Merged, Vec<Part>),
+    Segments(MergeOutcome, Vec<Part>),
     Run(Box<Option<Part>>, RowMaps),
     Archive(Arc<Archive>),
     Unarchived,
@@ -92,7 +92,7 @@ impl Job {
             Work::Archive { file } => self.write_archive(shared, file, stop).map(Output::Archive),
             // Retention expires whole segments: dropping them must not cost reads of data that no query sees.
             Work::MergeSegments if self.nothing_is_left() => {
-                Ok(Output::Segments(Merged { segments: Vec::new(), maps: Vec::new() }, Vec::new()))
+                Ok(Output::Segments(MergeOutcome { segments: Vec::new(), maps: Vec::new() }, Vec::new()))
             }
             Work::Flush { .. } | Work::MergeSegments | Work::Fold { .. } => {
                 let (context, inputs, floor) = (&self.context, &self.inputs, self.floor);

@@ -60,7 +60,7 @@ pub struct Manifest {
     pub(crate) seq_layout: SeqLayout,
     /// The events that a restore divided among another number of partitions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) imported: Option<Imported>,
+    pub(crate) imported: Option<ImportOrigin>,
     /// Whether the other partitions are still being created, so that the collection does not exist yet. Only in the
     /// first partition.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -73,7 +73,7 @@ pub struct Manifest {
 /// Events of a collection that a restore divided among another number of partitions. They keep their numbers, and so
 /// their ids.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Imported {
+pub struct ImportOrigin {
     /// Max position among them. A number up to this one does not identify the partition of its event.
     pub upto: u64,
     /// Position of each original partition.

@@ -7,7 +7,7 @@ use crate::manifest::ranges::{Range as TimeRange, bin_of, cut};
 use crate::manifest::{rows_name, segment_name};
 use crate::pace::Pace;
 use crate::part::dead::DROPPED;
-use crate::part::segment::{SegmentWriter, Written, rows_max};
+use crate::part::segment::{SegmentTotals, SegmentWriter, rows_max};
 use crate::part::{CHUNK_ROWS, Context, Entry, Part};
 use crate::state::Shared;
 use meridian_index::Key;
@@ -62,8 +62,8 @@ pub(crate) fn range_of(schema: &Schema, part: &Part) -> TimeRange {
 }
 
 /// The result of a merge into segments.
-pub(crate) struct Merged {
-    pub(crate) segments: Vec<(u64, TimeRange, Written)>,
+pub(crate) struct MergeOutcome {
+    pub(crate) segments: Vec<(u64, TimeRange, SegmentTotals)>,
     pub(crate) maps: RowMaps,
 }
 
@@ -77,8 +77,8 @@ pub(crate) fn merge_to_segments(
     inputs: &[Entry],
     floor: Option<u64>,
     (stop, pace): (&AtomicBool, Pace<'_>),
-) -> Result<Merged, StoreError> {
-    let mut writing = Writing::new(shared, context, inputs, (stop, pace));
+) -> Result<MergeOutcome, StoreError> {
+    let mut writing = SegmentsWriter::new(shared, context, inputs, (stop, pace));
     let result = writing.cut_into_segments(Pick::All(floor));
     writing.end(result)
 }
@@ -91,8 +91,8 @@ pub(crate) fn fold_into_segments(
     inputs: &[Entry],
     (floor, at, range): (Option<u64>, u64, TimeRange),
     (stop, pace): (&AtomicBool, Pace<'_>),
-) -> Result<Merged, StoreError> {
-    let mut writing = Writing::new(shared, context, inputs, (stop, pace));
+) -> Result<MergeOutcome, StoreError> {
+    let mut writing = SegmentsWriter::new(shared, context, inputs, (stop, pace));
     let result = writing
         .segments_of(range, Pick::AliveAt(at))
         .and_then(|()| writing.segments_of(range, Pick::DeadBetween(floor, at)));
@@ -100,21 +100,21 @@ pub(crate) fn fold_into_segments(
 }
 
 /// Segments being written to disk.
-struct Writing<'a> {
+struct SegmentsWriter<'a> {
     shared: &'a Shared,
     context: &'a Arc<Context>,
     inputs: &'a [Entry],
     stretches: Vec<Vec<(i64, Range<u32>)>>,
     stop: &'a AtomicBool,
     pace: Pace<'a>,
-    merged: Merged,
+    merged: MergeOutcome,
     /// Numbers of all segments begun.
     begun: Vec<u64>,
     /// Number of rows written so far.
     place: u32,
 }
 
-impl<'a> Writing<'a> {
+impl<'a> SegmentsWriter<'a> {
     fn new(
         shared: &'a Shared,
         context: &'a Arc<Context>,
@@ -124,8 +124,8 @@ impl<'a> Writing<'a> {
         // Every row counts as dropped until it is written: rows omitted by the merge need no mark.
         let maps = inputs.iter().map(|e| vec![DROPPED; e.part.rows as usize]).collect();
         let stretches = inputs.iter().map(|e| stretches(context, &e.part)).collect();
-        let merged = Merged { segments: Vec::new(), maps };
-        Writing { shared, context, inputs, stretches, stop, pace, merged, begun: Vec::new(), place: 0 }
+        let merged = MergeOutcome { segments: Vec::new(), maps };
+        SegmentsWriter { shared, context, inputs, stretches, stop, pace, merged, begun: Vec::new(), place: 0 }
     }
 
     /// Writes the picked rows, cut by time.
@@ -192,7 +192,7 @@ impl<'a> Writing<'a> {
     }
 
     /// Makes the names durable, or removes the files begun.
-    fn end(self, result: Result<(), StoreError>) -> Result<Merged, StoreError> {
+    fn end(self, result: Result<(), StoreError>) -> Result<MergeOutcome, StoreError> {
         match result.and_then(|()| self.shared.sync_objects()) {
             Ok(()) => Ok(self.merged),
             Err(e) => {
@@ -204,7 +204,7 @@ impl<'a> Writing<'a> {
 }
 
 /// Removes the files of a merge that no manifest names.
-pub(crate) fn discard(shared: &Shared, merged: &Merged) {
+pub(crate) fn discard(shared: &Shared, merged: &MergeOutcome) {
     remove_files(shared, &merged.segments.iter().map(|(file, _, _)| *file).collect::<Vec<_>>());
 }
 
@@ -216,7 +216,7 @@ pub(crate) fn remove_files(shared: &Shared, numbers: &[u64]) {
 }
 
 /// Opens the segments written by a merge.
-pub(crate) fn open_segments(shared: &Shared, merged: &Merged) -> Result<Vec<Part>, StoreError> {
+pub(crate) fn open_segments(shared: &Shared, merged: &MergeOutcome) -> Result<Vec<Part>, StoreError> {
     let place = shared.place();
     merged.segments.iter().map(|(file, _, _)| Part::open(&place, *file, None)).collect()
 }

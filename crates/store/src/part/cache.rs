@@ -55,9 +55,9 @@ impl Hash for BlockKey {
 /// Mixes the one number that a [`BlockKey`] writes (the finalizer of MurmurHash3, Appleby 2011). It must be cheap: a
 /// query looks up at least one block for each chunk that it reads.
 #[derive(Debug, Default)]
-struct Mixed(u64);
+struct BlockHasher(u64);
 
-impl Hasher for Mixed {
+impl Hasher for BlockHasher {
     fn finish(&self) -> u64 {
         self.0
     }
@@ -98,7 +98,7 @@ pub(crate) struct BlockCache {
     /// Segments opened for queries.
     pub(crate) opened: OpenParts,
     /// Hashed without a random key, so that evictions (and repeated reads) are the same in each simulation.
-    blocks: Cache<BlockKey, Block, Weight, BuildHasherDefault<Mixed>>,
+    blocks: Cache<BlockKey, Block, Weight, BuildHasherDefault<BlockHasher>>,
     next_part: AtomicU64,
     ticks: AtomicU64,
 }

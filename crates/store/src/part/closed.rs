@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A segment not opened yet: how to open it, and the facts known before.
 #[derive(Debug)]
-pub(crate) struct Closed {
+pub(crate) struct ClosedSegment {
     place: SegmentAccess,
     meta: SegmentEntry,
     sketch: Sketch,
@@ -22,12 +22,12 @@ pub(crate) struct Closed {
     sick: Arc<AtomicBool>,
 }
 
-impl Closed {
+impl ClosedSegment {
     /// Returns the part for a segment that the manifest describes well enough; `None` if it must be opened.
     pub(crate) fn part(place: &SegmentAccess, meta: &SegmentEntry, schema: &Schema) -> Option<Part> {
         let sketch = meta.sketch?;
         let number = place.cache.number_part();
-        let closed = Closed { place: place.clone(), meta: meta.clone(), sketch, number, sick: Arc::default() };
+        let closed = ClosedSegment { place: place.clone(), meta: meta.clone(), sketch, number, sick: Arc::default() };
         Some(Part {
             number,
             rows: meta.rows,
@@ -96,7 +96,7 @@ impl Closed {
     }
 
     fn try_open(&self) -> Result<Part, StoreError> {
-        let Closed { place, meta, sketch, number, sick } = self;
+        let ClosedSegment { place, meta, sketch, number, sick } = self;
         let archive = meta.archive.map(|entry| Segment::open_archive(place, meta.file, entry)).transpose()?;
         let known = SegmentFacts { number: *number, sick: sick.clone(), sketch: Some(*sketch) };
         let part = Part::open_known(place, meta.file, archive, known)?;

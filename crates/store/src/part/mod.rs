@@ -20,7 +20,7 @@ pub(crate) mod run;
 pub(crate) mod segment;
 pub(crate) mod view;
 
-pub(crate) use closed::Closed;
+pub(crate) use closed::ClosedSegment;
 pub(crate) use context::Context;
 pub(crate) use entry::Entry;
 pub use rows::CHUNK_ROWS;
@@ -57,7 +57,7 @@ pub(crate) enum Body {
     Run(Box<Run>),
     Segment(Box<Segment>),
     /// A segment known only from its manifest entry: a query opens it first.
-    Closed(Box<Closed>),
+    Closed(Box<ClosedSegment>),
 }
 
 impl Part {
@@ -257,7 +257,7 @@ impl Part {
     }
 
     /// Returns the segment if it is not open.
-    pub(crate) fn closed(&self) -> Option<&Closed> {
+    pub(crate) fn closed(&self) -> Option<&ClosedSegment> {
         match &self.body {
             Body::Run(_) | Body::Segment(_) => None,
             Body::Closed(closed) => Some(closed),
@@ -266,6 +266,6 @@ impl Part {
 
     /// Returns the bounding box of all rows.
     pub(crate) fn bounds(&self) -> Bounds {
-        self.closed().map_or_else(|| self.forest.bounds(), Closed::bounds)
+        self.closed().map_or_else(|| self.forest.bounds(), ClosedSegment::bounds)
     }
 }

@@ -5,7 +5,7 @@
 //! share what they use.
 
 use super::Part;
-use super::closed::Closed;
+use super::closed::ClosedSegment;
 use super::view::PartView;
 use crate::error::StoreError;
 use quick_cache::sync::Cache;
@@ -114,7 +114,7 @@ pub(crate) fn open_views(views: Vec<PartView>) -> Result<Vec<PartView>, StoreErr
     let missing = || views.iter().zip(&opened).filter(|(_, part)| part.is_none()).filter_map(|(v, _)| v.part.closed());
     // All of them belong to one partition, and so to one set of objects.
     if let Some(objects) = missing().next().map(|closed| closed.place().objects.clone()) {
-        let ahead: Vec<_> = missing().flat_map(Closed::ahead).collect();
+        let ahead: Vec<_> = missing().flat_map(ClosedSegment::ahead).collect();
         objects.load(&ahead);
     }
     let open = |(view, part): (PartView, Option<Arc<Part>>)| -> Result<PartView, StoreError> {

@@ -10,7 +10,7 @@ use crate::ingest::tail::{Tail, is_followed};
 use crate::manifest::{Manifest, SegmentEntry};
 use crate::part::dead::DeadRows;
 use crate::part::segment::Segment;
-use crate::part::{Closed, Context, Entry, Part};
+use crate::part::{ClosedSegment, Context, Entry, Part};
 use meridian_model::{Mode, Schema};
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -106,7 +106,7 @@ impl Partition {
                 mended
             });
             // One that a query could not open, or that was left out before: opened here, it is repaired or left out.
-            let broken = known.is_some_and(|(_, entry)| entry.part.closed().is_some_and(Closed::is_sick))
+            let broken = known.is_some_and(|(_, entry)| entry.part.closed().is_some_and(ClosedSegment::is_sick))
                 || self.damaged.iter().any(|damaged| damaged.file == meta.file);
             let part = match known.filter(|_| !mended && !broken) {
                 Some((_, entry)) => entry.part.clone(),
@@ -160,8 +160,8 @@ impl Partition {
 
     /// Returns true if the index of a segment turned out to be damaged, and may be rebuilt.
     fn is_sick(&self, entry: &Entry) -> bool {
-        let damaged =
-            entry.part.segment().is_some_and(Segment::is_damaged) || entry.part.closed().is_some_and(Closed::is_sick);
+        let damaged = entry.part.segment().is_some_and(Segment::is_damaged)
+            || entry.part.closed().is_some_and(ClosedSegment::is_sick);
         damaged && !self.unmendable.contains(&entry.part.number)
     }
 
@@ -180,7 +180,7 @@ impl Partition {
         broken: bool,
     ) -> Result<(Part, Option<Problem>), StoreError> {
         let lazily = self.shared.options.tree_bytes.is_some() && !broken;
-        match lazily.then(|| Closed::part(&self.shared.place(), meta, schema)).flatten() {
+        match lazily.then(|| ClosedSegment::part(&self.shared.place(), meta, schema)).flatten() {
             Some(part) => Ok((part, None)),
             None => self.open_part(meta, rest),
         }

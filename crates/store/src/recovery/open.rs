@@ -23,7 +23,7 @@ use crate::state::memory::WriteMemory;
 use crate::state::{Shared, State};
 use crate::stats::Counters;
 use arc_swap::ArcSwap;
-use meridian_model::policy::owner::{Committed, Rules, Takeover, TakeoverStep};
+use meridian_model::policy::owner::{CommitOutcome, Rules, Takeover, TakeoverStep};
 use meridian_model::{Background, SeqLayout};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -162,8 +162,8 @@ pub(crate) fn open(common: &Common, dir: &Path) -> Result<Partition, StoreError>
                 takeover.looked(now.is_some_and(|now| now != newest.manifest.version()));
             }
             TakeoverStep::Claim => match partition.claim_numbers() {
-                Ok(()) => takeover.claimed(Committed::Stands),
-                Err(CommitError::Stale { .. }) => takeover.claimed(Committed::Stale),
+                Ok(()) => takeover.claimed(CommitOutcome::Stands),
+                Err(CommitError::Stale { .. }) => takeover.claimed(CommitOutcome::Stale),
                 Err(failed) => return Err(failed.into()),
             },
             TakeoverStep::Sweep => {

@@ -7,7 +7,7 @@ use crate::manifest::{SegmentEntry, segment_name};
 use crate::part::Entry;
 use crate::part::dead::DROPPED;
 use crate::part::dead::DeadRows;
-use crate::part::segment::{Segment, SegmentWriter, Written};
+use crate::part::segment::{Segment, SegmentTotals, SegmentWriter};
 use crate::part::{CHUNK_ROWS, Part, PartView};
 use meridian_index::Grid;
 use meridian_model::{Batch, Projection, Seq};
@@ -71,7 +71,7 @@ fn rewrite(partition: &mut Partition, meta: &SegmentEntry, damaged: &Entry) -> R
     if writer.rows() == 0 {
         return Ok(map);
     }
-    let Written { rows, bytes, sketch } = writer.finish()?;
+    let SegmentTotals { rows, bytes, sketch } = writer.finish()?;
     shared.sync_objects()?;
     let part = Part::open(&shared.place(), file, None)?;
     let meta = SegmentEntry { file, run: file, rows, bytes, dead: None, archive: None, sketch, ..meta.clone() };

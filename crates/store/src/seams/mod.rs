@@ -32,7 +32,7 @@ pub use random::{Random, SeededRandom, SystemRandom};
 pub use real::RealDisk;
 pub use record::{Kind, Record};
 pub use storage::{PartitionStorage, Registry, Storage};
-pub use write_log::{AppendError, LogPlace, Replayed, WriteLog};
+pub use write_log::{AppendError, LogContents, LogPlace, WriteLog};
 
 use std::io;
 use std::path::Path;

@@ -21,7 +21,7 @@ pub use meridian_model::policy::owner::LogPlace;
 pub trait WriteLog: Send + Sync + std::fmt::Debug {
     /// Becomes the writer, and reads the records after a position that a manifest covers. `from` is the place that the
     /// manifest names.
-    fn replay(&mut self, flushed: u64, from: Option<LogPlace>) -> Result<Replayed, StoreError>;
+    fn replay(&mut self, flushed: u64, from: Option<LogPlace>) -> Result<LogContents, StoreError>;
 
     /// Appends a group and makes it durable; returns the bytes written. An empty group does nothing.
     fn append(&mut self, records: &[Record]) -> Result<u64, AppendError>;
@@ -70,7 +70,7 @@ pub trait WriteLog: Send + Sync + std::fmt::Debug {
 
 /// The content of a log.
 #[derive(Debug, Default)]
-pub struct Replayed {
+pub struct LogContents {
     /// Good records in order of position.
     pub records: Vec<Record>,
     /// Places where acknowledged records are missing. `records` also includes records after them.

@@ -9,10 +9,10 @@ const PASSED_MAX: usize = 512;
 /// The time up to which states are complete. In a collection that this process writes, a snapshot is complete when
 /// taken. In a followed one, the owner states it.
 #[derive(Debug, Default)]
-pub(crate) struct Completeness(Option<Mutex<Followed>>);
+pub(crate) struct Completeness(Option<Mutex<FollowedState>>);
 
 #[derive(Debug)]
-struct Followed {
+struct FollowedState {
     /// When the collection was created: no earlier write is missing from any state.
     made: i64,
     /// Position of the current state.
@@ -26,7 +26,7 @@ struct Followed {
 impl Completeness {
     /// Creates one for a followed collection, created at `made`. Times are in microseconds since 1970.
     pub(crate) fn followed(made: i64) -> Completeness {
-        Completeness(Some(Mutex::new(Followed { made, position: 0, time: made, passed: VecDeque::new() })))
+        Completeness(Some(Mutex::new(FollowedState { made, position: 0, time: made, passed: VecDeque::new() })))
     }
 
     /// Returns true if another process writes the collection.

@@ -5,7 +5,7 @@ pub(crate) mod listeners;
 pub(crate) mod memory;
 
 use crate::error::{Problem, StoreError};
-use crate::manifest::Imported;
+use crate::manifest::ImportOrigin;
 use crate::options::{Options, Settings};
 use crate::pace::Load;
 use crate::part::cache::BlockCache;
@@ -77,7 +77,7 @@ pub(crate) struct Shared {
     pub(crate) outdated: Arc<AtomicBool>,
     pub(crate) complete: Completeness,
     /// The events that a restore divided; constant for the life of the collection.
-    pub(crate) imported: Option<Imported>,
+    pub(crate) imported: Option<ImportOrigin>,
     /// When its content began, in microseconds since 1970.
     pub(crate) began: i64,
     /// Time until which removals keep the rows of earlier snapshots, in microseconds of the clock's elapsed time.

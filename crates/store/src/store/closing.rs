@@ -2,7 +2,7 @@
 
 use crate::error::StoreError;
 use crate::store::Store;
-use crate::store::following::Following;
+use crate::store::following::FollowState;
 use std::sync::atomic::Ordering;
 
 impl Store {
@@ -31,7 +31,7 @@ impl Store {
             let _changing = self.inner.changing.lock();
             self.inner.collections.clear()
         };
-        self.inner.following.iter().for_each(Following::release);
+        self.inner.following.iter().for_each(FollowState::release);
         for collection in &collections {
             if let Err(e) = collection.close(flush)
                 && result.is_ok()

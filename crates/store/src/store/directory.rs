@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The collections of a tenant by name. Names are shared, because each change copies them.
-type Named = BTreeMap<Arc<str>, Partitions>;
+type CollectionsByName = BTreeMap<Arc<str>, Partitions>;
 /// The collections of all tenants.
-type Tenants = BTreeMap<Arc<str>, Arc<Named>>;
+type Tenants = BTreeMap<Arc<str>, Arc<CollectionsByName>>;
 
 /// All open collections. Every query passes through here, so a lookup takes no lock and allocates nothing. A change
 /// copies the list of tenants and that of one tenant's collections.
@@ -57,11 +57,15 @@ impl Directory {
     }
 
     /// Changes the collections of a tenant. The change is repeated if another one comes in between.
-    fn change(&self, tenant: &str, change: impl Fn(&mut Named) -> Option<Partitions>) -> Option<Partitions> {
+    fn change(
+        &self,
+        tenant: &str,
+        change: impl Fn(&mut CollectionsByName) -> Option<Partitions>,
+    ) -> Option<Partitions> {
         let mut replaced = None;
         self.0.rcu(|tenants| {
             let mut tenants = Tenants::clone(tenants);
-            let mut of_tenant = tenants.remove(tenant).map_or_else(Named::new, Arc::unwrap_or_clone);
+            let mut of_tenant = tenants.remove(tenant).map_or_else(CollectionsByName::new, Arc::unwrap_or_clone);
             replaced = change(&mut of_tenant);
             // A tenant without collections has no entry.
             if !of_tenant.is_empty() {

@@ -5,7 +5,7 @@ use crate::collection::Collection;
 use crate::error::StoreError;
 use crate::ingest::tail::Tail;
 use crate::recovery;
-use crate::store::following::Following;
+use crate::store::following::FollowState;
 use crate::store::partitions::{self, Partitions};
 use crate::store::{Inner, Store};
 use std::cell::Cell;
@@ -63,7 +63,7 @@ impl Store {
 
     /// Returns the number of this process as a reader of the bucket; `None` if it owns its collections.
     pub fn reader(&self) -> Option<u64> {
-        self.inner.following.as_ref().map(Following::reader)
+        self.inner.following.as_ref().map(FollowState::reader)
     }
 
     /// Announces this process to gateways, from the next [`Store::refresh`] on. `serves` is called each time the pin is
@@ -75,7 +75,7 @@ impl Store {
     /// Notifies gateways and the owner that this process stops reading: earlier snapshots are gone. Open objects stay
     /// readable for the owner's grace period.
     pub fn leave(&self) {
-        self.inner.following.iter().for_each(Following::release);
+        self.inner.following.iter().for_each(FollowState::release);
     }
 }
 
@@ -105,7 +105,7 @@ impl Inner {
         // Before the manifests are read, since the statement holds for manifests found after it. A missing lease means
         // a missing bucket, for example a folder that is no longer mounted. Its collections were not dropped, and stay
         // as they were.
-        let said = self.following.as_ref().map(Following::statements).transpose()?;
+        let said = self.following.as_ref().map(FollowState::statements).transpose()?;
         let note = |collection: &Collection| {
             let time = self
                 .following

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 /// The state of a read-only store.
 #[derive(Debug)]
-pub(crate) struct Following {
+pub(crate) struct FollowState {
     storage: Arc<BucketStorage>,
     bucket: Arc<dyn Bucket>,
     owners: Mutex<Owners>,
@@ -36,17 +36,17 @@ struct Owners {
 #[derive(Debug, Default)]
 pub(crate) struct Statements(Vec<Option<Complete>>);
 
-impl Following {
+impl FollowState {
     /// Creates the state for reading `bucket`, to which only the pin is written.
     pub(crate) fn new(
         bucket: Arc<dyn Bucket>,
         seams: &Seams,
         storage: Arc<BucketStorage>,
         skew: Duration,
-    ) -> Following {
+    ) -> FollowState {
         let pin = Pin::new(bucket.clone(), seams.clock.clone(), seams.random.next_u64());
         let skew = i64::try_from(skew.as_micros()).unwrap_or(i64::MAX);
-        Following { storage, bucket, owners: Mutex::default(), pin, skew }
+        FollowState { storage, bucket, owners: Mutex::default(), pin, skew }
     }
 
     /// Returns the time until which the pin holds, in microseconds of the clock's elapsed time.

@@ -1,6 +1,6 @@
 //! Detects a full disk by its own errors.
 //!
-//! A [`Watched`] disk forwards every call and records which file found no space. The record is cleared once a trial
+//! A [`WatchedDisk`] disk forwards every call and records which file found no space. The record is cleared once a trial
 //! finds space again, so no client's write is needed for that.
 
 use crate::error::is_full;
@@ -46,7 +46,7 @@ impl Full {
 
 /// A disk that records when it is full.
 #[derive(Debug)]
-pub(crate) struct Watched {
+pub(crate) struct WatchedDisk {
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) full: Arc<Full>,
 }
@@ -58,7 +58,7 @@ struct WatchedFile {
     full: Arc<Full>,
 }
 
-impl Disk for Watched {
+impl Disk for WatchedDisk {
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>> {
         let file = self.full.note(path, self.disk.open(path, mode))?;
         if mode == OpenMode::Read {

@@ -33,8 +33,8 @@ use crate::recovery::{Common, SharedResources};
 use crate::seams::{Disk, DiskLock, MemoryDisk, Seams, Storage};
 use crate::store::directory::Directory;
 use crate::store::folder::{LOCK, MARKER, check_marker, make_root};
-use crate::store::following::Following;
-use crate::store::full::{Full, Watched};
+use crate::store::following::FollowState;
+use crate::store::full::{Full, WatchedDisk};
 use crate::store::partitions::Partitions;
 use crate::store::records::{COPIES, Records, RepairedRecords};
 pub use crate::store::renaming::KEEPS_NAME;
@@ -77,7 +77,7 @@ pub(crate) struct Inner {
     audit: Arc<AuditLog>,
     pub(crate) wake: Arc<Wake>,
     /// Present in a read-only store.
-    following: Option<Following>,
+    following: Option<FollowState>,
     closed: AtomicBool,
     /// The given disk; the next field records whether it is full.
     bare: Arc<dyn Disk>,
@@ -85,13 +85,13 @@ pub(crate) struct Inner {
 }
 
 /// The set of collections to open.
-pub(crate) enum Opening {
+pub(crate) enum OpenScope {
     /// All collections.
     All,
     /// All, followed instead of written here.
-    Following(Following),
+    Following(FollowState),
     /// The collections that [`Store::follow`] names, followed.
-    FollowingSome(Following),
+    FollowingSome(FollowState),
     /// None yet: a restore creates them. The folder is marked as being restored.
     Restoring,
 }
@@ -114,7 +114,7 @@ impl Store {
         storage: impl FnOnce(Arc<dyn Disk>) -> Arc<dyn Storage>,
     ) -> Result<Store, StoreError> {
         let resources = SharedResources::of(&options);
-        Store::open_as(options, seams, storage, &resources, Opening::All)
+        Store::open_as(options, seams, storage, &resources, OpenScope::All)
     }
 
     /// Opens a store with this set of collections.
@@ -123,7 +123,7 @@ impl Store {
         mut seams: Seams,
         storage: impl FnOnce(Arc<dyn Disk>) -> Arc<dyn Storage>,
         resources: &SharedResources,
-        opening: Opening,
+        opening: OpenScope,
     ) -> Result<Store, StoreError> {
         if options.ephemeral {
             seams.disk = Arc::new(MemoryDisk::volatile());
@@ -131,25 +131,25 @@ impl Store {
         let root = options.data.clone();
         let (bare, full) = (seams.disk, Arc::<Full>::default());
         // Every call passes through the watcher: readiness must notice a full disk, whichever code found it.
-        seams.disk = Arc::new(Watched { disk: bare.clone(), full: full.clone() });
+        seams.disk = Arc::new(WatchedDisk { disk: bare.clone(), full: full.clone() });
         let disk = seams.disk.clone();
         let unwritable = |e: StoreError| folder::unwritable(&root, e);
         // The lock before anything is read: concurrent writes of another process would be read only in part.
         make_root(disk.as_ref(), &root).map_err(unwritable)?;
         let lock = folder::lock(disk.as_ref(), &root, LOCK)?;
         let problem = match opening {
-            Opening::Restoring => None,
+            OpenScope::Restoring => None,
             _ => check_marker(&seams, &root).map_err(unwritable)?,
         };
         let problems = problem.into_iter().collect();
-        let opens = matches!(opening, Opening::All | Opening::Following(_));
+        let opens = matches!(opening, OpenScope::All | OpenScope::Following(_));
         let following = match opening {
-            Opening::Following(following) | Opening::FollowingSome(following) => Some(following),
-            Opening::All | Opening::Restoring => None,
+            OpenScope::Following(following) | OpenScope::FollowingSome(following) => Some(following),
+            OpenScope::All | OpenScope::Restoring => None,
         };
         let audit = Arc::new(AuditLog::open(&seams, &root, options.audit_bytes, options.ephemeral));
         let (background, read_only) = (options.background, following.is_some());
-        let pinned_until = following.as_ref().map(Following::pinned_until);
+        let pinned_until = following.as_ref().map(FollowState::pinned_until);
         let common = Common {
             storage: storage(seams.disk.clone()),
             seams,

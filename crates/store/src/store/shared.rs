@@ -8,8 +8,8 @@ use crate::recovery::SharedResources;
 use crate::seams::Bucket;
 use crate::seams::{Disk, Seams, Storage};
 use crate::stats::ExtentStats;
-use crate::store::following::Following;
-use crate::store::{Inner, Opening, Store};
+use crate::store::following::FollowState;
+use crate::store::{Inner, OpenScope, Store};
 use crate::stream::SharedLog;
 use meridian_model::Invalid;
 use meridian_model::policy::complete::{Complete, UnflushedCollection};
@@ -73,7 +73,7 @@ impl Store {
             options.data = options.data.join(GROUPS).join(group.number().to_string());
         }
         let storage = storage(&options, &seams, bucket, term, resources).with_log(log, id).of_group(group);
-        Store::open_cached(options, seams, Arc::new(storage), resources, Opening::All)
+        Store::open_cached(options, seams, Arc::new(storage), resources, OpenScope::All)
     }
 
     /// Opens all groups at once, for a command that has taken the lease of each.
@@ -94,7 +94,7 @@ impl Store {
         let terms = terms_of(&bucket, groups).iter().map(epoch).collect::<Result<Vec<_>, _>>()?;
         let resources = SharedResources::of(&options);
         let storage = storage(&options, &seams, bucket, 0, &resources).with_log(log, id).of_groups(groups, &terms);
-        Store::open_cached(options, seams, Arc::new(storage), &resources, Opening::All)
+        Store::open_cached(options, seams, Arc::new(storage), &resources, OpenScope::All)
     }
 
     /// Opens the collections in a bucket to read what the owner has flushed so far. [`Store::refresh`] loads later
@@ -104,7 +104,7 @@ impl Store {
     /// # Errors
     /// Those of [`Store::open_shared`].
     pub fn open_read_only(options: Options, seams: Seams, bucket: Arc<dyn Bucket>) -> Result<Store, StoreError> {
-        Store::open_to_follow(options, seams, bucket, SharedLog::Bucket, Opening::Following)
+        Store::open_to_follow(options, seams, bucket, SharedLog::Bucket, OpenScope::Following)
     }
 
     /// Like [`Store::open_read_only`], with the log that the owners share, which [`Options::follow_log`] follows. With
@@ -118,7 +118,7 @@ impl Store {
         bucket: Arc<dyn Bucket>,
         log: SharedLog,
     ) -> Result<Store, StoreError> {
-        Store::open_to_follow(options, seams, bucket, log, Opening::Following)
+        Store::open_to_follow(options, seams, bucket, log, OpenScope::Following)
     }
 
     /// Does the same, but collections are opened one by one, with [`Store::follow`].
@@ -127,7 +127,7 @@ impl Store {
         seams: Seams,
         bucket: Arc<dyn Bucket>,
     ) -> Result<Store, StoreError> {
-        Store::open_to_follow(options, seams, bucket, SharedLog::Bucket, Opening::FollowingSome)
+        Store::open_to_follow(options, seams, bucket, SharedLog::Bucket, OpenScope::FollowingSome)
     }
 
     fn open_to_follow(
@@ -135,7 +135,7 @@ impl Store {
         seams: Seams,
         bucket: Arc<dyn Bucket>,
         log: SharedLog,
-        opening: impl FnOnce(Following) -> Opening,
+        opening: impl FnOnce(FollowState) -> OpenScope,
     ) -> Result<Store, StoreError> {
         check(&options)?;
         check_whole(bucket.as_ref())?;
@@ -143,7 +143,7 @@ impl Store {
         let storage = storage(&options, &seams, Arc::new(ReadOnly(bucket.clone())), 0, &resources);
         // Without the bucket's id, which the first owner may only record later.
         let storage = Arc::new(storage.with_log(log, ""));
-        let following = Following::new(bucket, &seams, storage.clone(), options.skew);
+        let following = FollowState::new(bucket, &seams, storage.clone(), options.skew);
         Store::open_cached(options, seams, storage, &resources, opening(following))
     }
 
@@ -152,7 +152,7 @@ impl Store {
         seams: Seams,
         storage: Arc<BucketStorage>,
         resources: &SharedResources,
-        opening: Opening,
+        opening: OpenScope,
     ) -> Result<Store, StoreError> {
         // Bypasses the watcher: without space for extents a server still answers, so its readiness does not depend on
         // that.

@@ -5,8 +5,8 @@
 
 use super::message::{Header, Kind, hash_of, records_of};
 use crate::error::StoreError;
+use crate::seams::LogContents;
 use crate::seams::Record;
-use crate::seams::Replayed;
 use std::path::{Path, PathBuf};
 
 /// Messages of a log that no manifest covers yet.
@@ -33,14 +33,14 @@ pub(super) struct Chain {
     /// Hash of the last message; `None` if it was unreadable, or there is none.
     before: Option<u64>,
     epoch: u64,
-    open: Option<Open>,
+    open: Option<OpenGroup>,
     held: Vec<HeldMessages>,
-    found: Replayed,
+    found: LogContents,
 }
 
 /// A group whose end has not been read yet.
 #[derive(Debug)]
-struct Open {
+struct OpenGroup {
     header: Header,
     sequence: u64,
     /// `None` if its first chunks are gone, because a manifest covers it.
@@ -61,7 +61,7 @@ impl Chain {
             epoch: 0,
             open: None,
             held: Vec::new(),
-            found: Replayed::default(),
+            found: LogContents::default(),
         }
     }
 
@@ -118,9 +118,9 @@ impl Chain {
             }
             self.follows(sequence, header.position.saturating_sub(1));
             self.last = self.last.or(Some(header.position.saturating_sub(1)));
-            self.open = Some(Open { header, sequence, content: Some(part.to_vec()), bytes, messages: 1 });
+            self.open = Some(OpenGroup { header, sequence, content: Some(part.to_vec()), bytes, messages: 1 });
         } else {
-            let next = |open: &Open| open.header.group == header.group && open.header.chunk + 1 == header.chunk;
+            let next = |open: &OpenGroup| open.header.group == header.group && open.header.chunk + 1 == header.chunk;
             match &mut self.open {
                 Some(open) if next(open) => {
                     open.header = header;
@@ -133,7 +133,7 @@ impl Chain {
                 // A stream may begin in the middle of a flushed group.
                 None if self.last.is_none() => {
                     self.last = Some(header.position.saturating_sub(1));
-                    self.open = Some(Open { header, sequence, content: None, bytes, messages: 1 });
+                    self.open = Some(OpenGroup { header, sequence, content: None, bytes, messages: 1 });
                 }
                 _ => {
                     self.open = None;
@@ -149,7 +149,7 @@ impl Chain {
     }
 
     /// Counts a complete group.
-    fn close(&mut self, sequence: u64, group: Open) {
+    fn close(&mut self, sequence: u64, group: OpenGroup) {
         let last = group.header.last_position();
         if last > self.flushed {
             match group.content.map(|content| records_of(&group.header, &content)) {
@@ -190,7 +190,7 @@ impl Chain {
     /// Ends the read: returns what was found, and where it ends.
     ///
     /// `new` means that the stream may still be empty, `numbered` that it has assigned a number.
-    pub(super) fn end(mut self, new: bool, numbered: bool) -> (Replayed, End) {
+    pub(super) fn end(mut self, new: bool, numbered: bool) -> (LogContents, End) {
         // An incomplete group at the end was never acknowledged, as the owner record that follows states.
         self.found.torn_bytes += self.open.take().map_or(0, |cut| cut.bytes);
         let (ends, flushed) = (self.last.unwrap_or(0), self.flushed);

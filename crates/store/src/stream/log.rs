@@ -9,15 +9,15 @@ mod state;
 
 use super::chain::{End, HeldMessages};
 use super::message::{Header, Kind, group_of, hash_of};
-use super::publish::{Failure, Published, publish};
+use super::publish::{Failure, NextMessage, publish};
 use super::{Stream, Streams};
 use crate::error::StoreError;
 use crate::seams::Record;
-use crate::seams::{AppendError, LogPlace, Replayed, Seams, WriteLog};
+use crate::seams::{AppendError, LogContents, LogPlace, Seams, WriteLog};
 use bytes::Bytes;
 use meridian_model::Invalid;
 use meridian_model::policy::lease::next_epoch;
-use state::{Broken, State, Writer};
+use state::{LogBreak, State, Writer};
 use std::collections::VecDeque;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -103,20 +103,20 @@ impl StreamLog {
         let epoch = number_of(self.term.max(next_epoch(0, 0, end.epoch)))?;
         let record = self.header(Kind::Owner, epoch, end.position, end.before)?.with(&[]);
         match publish(stream.as_ref(), self.seams.clock.as_ref(), last, std::slice::from_ref(&record)) {
-            Ok(Published::Ours) => {
+            Ok(NextMessage::Ours) => {
                 self.state = State::Writing(Writer { stream, epoch, sequence: last + 1, before: hash_of(&record) });
                 Ok(true)
             }
             // If the content there was released, this record may have been stored: another process has continued after
             // it all the same.
-            Ok(Published::Theirs | Published::Released | Published::GoneBack) => Ok(false),
+            Ok(NextMessage::Theirs | NextMessage::Released | NextMessage::GoneBack) => Ok(false),
             Err(Failure::Clean(error, _) | Failure::Unknown(error)) => Err(self.failed("publish to")(error)),
         }
     }
 
     /// Continues in the next generation, once a manifest names it.
     fn renew(&mut self) -> Result<(), StoreError> {
-        let State::Broken(writer, Broken::Flushed) = &self.state else { return Ok(()) };
+        let State::Broken(writer, LogBreak::Flushed) = &self.state else { return Ok(()) };
         let (writer, epoch) = (writer.clone(), u64::from(writer.epoch));
         // The old one first: from here on no write is acknowledged there.
         self.streams.delete(&self.name(self.generation)).map_err(self.failed("remove"))?;
@@ -156,7 +156,7 @@ impl StreamLog {
 
     /// Returns the writer, able to take a group.
     fn ready(&mut self) -> Result<Writer, AppendError> {
-        if let State::Broken(_, Broken::Flushed) = &self.state {
+        if let State::Broken(_, LogBreak::Flushed) = &self.state {
             self.renew().map_err(AppendError::Clean)?;
         }
         match &self.state {
@@ -182,18 +182,18 @@ impl StreamLog {
             ..writer.clone()
         };
         match publish(writer.stream.as_ref(), self.seams.clock.as_ref(), writer.sequence, &messages) {
-            Ok(Published::Ours) => {
+            Ok(NextMessage::Ours) => {
                 let writer = after(messages.len());
                 self.state = State::Writing(writer.clone());
                 Ok(writer)
             }
-            Ok(Published::Theirs) if self.has_kept(&writer) => {
+            Ok(NextMessage::Theirs) if self.has_kept(&writer) => {
                 // The groups stay known: the manifest of a flush that began earlier has to name the first one after it.
                 self.state = State::Fenced(writer);
                 Err(AppendError::Fenced(self.fenced()))
             }
-            Ok(Published::Theirs | Published::GoneBack) => Err(AppendError::Clean(self.breaks(writer))),
-            Ok(Published::Released) => {
+            Ok(NextMessage::Theirs | NextMessage::GoneBack) => Err(AppendError::Clean(self.breaks(writer))),
+            Ok(NextMessage::Released) => {
                 self.state = State::Stopped(writer);
                 let detail = "another process has gone on, and released what stood here";
                 Err(AppendError::Unknown(self.failed("publish to")(io::Error::other(detail))))
@@ -226,7 +226,7 @@ impl StreamLog {
             stream = self.name(self.generation),
             "the stream has lost acknowledged writes: they are flushed from memory, and a new stream follows"
         );
-        self.state = State::Broken(writer, Broken::Unflushed);
+        self.state = State::Broken(writer, LogBreak::Unflushed);
         self.broken()
     }
 
@@ -256,7 +256,7 @@ impl StreamLog {
 }
 
 impl WriteLog for StreamLog {
-    fn replay(&mut self, flushed: u64, from: Option<LogPlace>) -> Result<Replayed, StoreError> {
+    fn replay(&mut self, flushed: u64, from: Option<LogPlace>) -> Result<LogContents, StoreError> {
         let from = from.unwrap_or(LogPlace::FIRST);
         (self.generation, self.state, self.position) = (from.epoch, State::Closed, flushed);
         self.held.clear();
@@ -272,7 +272,7 @@ impl WriteLog for StreamLog {
             None => {
                 let detail = "it is gone, and acknowledged writes with it; is this the NATS of the bucket?";
                 let damage = vec![StoreError::corrupt(&self.path(), detail)];
-                return Ok(Replayed { damage, ..Replayed::default() });
+                return Ok(LogContents { damage, ..LogContents::default() });
             }
         };
         for _ in 0..TURNS {
@@ -336,7 +336,7 @@ impl WriteLog for StreamLog {
                 writer.stream.purge(below).map_err(StoreError::io("purge", Path::new(&self.streams.place())))
             }
             State::Broken(_, broken) if flushed >= self.position => {
-                *broken = Broken::Flushed;
+                *broken = LogBreak::Flushed;
                 self.renew()
             }
             // The groups of a fenced writer are the new writer's to release.
@@ -374,7 +374,7 @@ impl WriteLog for StreamLog {
     }
 
     fn wants_flush(&self) -> bool {
-        matches!(self.state, State::Broken(_, Broken::Unflushed))
+        matches!(self.state, State::Broken(_, LogBreak::Unflushed))
     }
 }
 

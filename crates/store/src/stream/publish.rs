@@ -22,7 +22,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// The message after the expected number.
 #[derive(Debug)]
-pub(super) enum Published {
+pub(super) enum NextMessage {
     /// The caller's messages, durably.
     Ours,
     /// A message of another process.
@@ -49,19 +49,19 @@ pub(super) fn publish(
     clock: &dyn Clock,
     expected: u64,
     messages: &[Bytes],
-) -> Result<Published, Failure> {
+) -> Result<NextMessage, Failure> {
     for (stored, message) in messages.iter().enumerate() {
         // The expectation is the number of the caller's own previous message, which is known to be stored.
         match publish_one(stream, clock, expected + stored as u64, message) {
-            Ok(Published::Ours) => {}
+            Ok(NextMessage::Ours) => {}
             Err(Failure::Clean(error, _)) => return Err(Failure::Clean(error, stored)),
             other => return other,
         }
     }
-    Ok(Published::Ours)
+    Ok(NextMessage::Ours)
 }
 
-fn publish_one(stream: &dyn Stream, clock: &dyn Clock, expected: u64, message: &Bytes) -> Result<Published, Failure> {
+fn publish_one(stream: &dyn Stream, clock: &dyn Clock, expected: u64, message: &Bytes) -> Result<NextMessage, Failure> {
     // Once an attempt may be in flight, a later one that is certainly denied proves nothing.
     let mut doubt: Option<io::Error> = None;
     let mut unread: Option<io::Error> = None;
@@ -71,7 +71,7 @@ fn publish_one(stream: &dyn Stream, clock: &dyn Clock, expected: u64, message: &
         }
         let mut denied = None;
         match stream.publish(expected, slice::from_ref(message)).pop() {
-            Some(PublishOutcome::Stored(number)) if number == expected + 1 => return Ok(Published::Ours),
+            Some(PublishOutcome::Stored(number)) if number == expected + 1 => return Ok(NextMessage::Ours),
             Some(PublishOutcome::Stored(_) | PublishOutcome::Refused) | None => {}
             Some(PublishOutcome::Denied(error)) => denied = Some(error),
             Some(PublishOutcome::Lost(error)) => doubt = Some(error),
@@ -79,10 +79,10 @@ fn publish_one(stream: &dyn Stream, clock: &dyn Clock, expected: u64, message: &
         // The content of the stream decides all other cases.
         let mut gone_back = false;
         match stream.get(expected + 1) {
-            Ok(Some(found)) if found == *message => return Ok(Published::Ours),
-            Ok(Some(_)) => return Ok(Published::Theirs),
+            Ok(Some(found)) if found == *message => return Ok(NextMessage::Ours),
+            Ok(Some(_)) => return Ok(NextMessage::Theirs),
             Ok(None) => match stream.bounds() {
-                Ok(bounds) if bounds.first > expected + 1 => return Ok(Published::Released),
+                Ok(bounds) if bounds.first > expected + 1 => return Ok(NextMessage::Released),
                 Ok(bounds) => gone_back = bounds.last < expected,
                 Err(error) => unread = Some(error),
             },
@@ -93,7 +93,7 @@ fn publish_one(stream: &dyn Stream, clock: &dyn Clock, expected: u64, message: &
         }
         // Seen at least twice: a leader that was just replaced may answer from an earlier state.
         if gone_back && turn > 0 {
-            return Ok(Published::GoneBack);
+            return Ok(NextMessage::GoneBack);
         }
     }
     let refused = || io::Error::other("the stream refuses a message whose turn it is, again and again");

@@ -4,7 +4,7 @@ use crate::world::{Event, World, batch, content, schema};
 use meridian_model::{IdRole, Mode, RecordPart, Schema};
 use meridian_store::seams::{CrashStyle, Disk, Random, SeededRandom};
 use meridian_store::{
-    BackupFolder, BackupKey, BackupScope, Collection, Durability, Options, Received, Restore, Settings, Store,
+    BackupFolder, BackupKey, BackupOutcome, BackupScope, Collection, Durability, Options, Restore, Settings, Store,
     StoreError, Write, WriteError,
 };
 use std::path::{Path, PathBuf};
@@ -58,7 +58,7 @@ fn sent(world: &World, store: &Store) -> Vec<u8> {
     tar
 }
 
-fn receive(world: &World, mut tar: &[u8]) -> Result<Received, StoreError> {
+fn receive(world: &World, mut tar: &[u8]) -> Result<BackupOutcome, StoreError> {
     folder(world).receive(&mut tar, &mut |_| {})
 }
 

@@ -13,7 +13,7 @@ use crate::response::respond;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use meridian_admission::identity::Identity;
-use meridian_backend::Audited;
+use meridian_backend::RecordedAct;
 use meridian_model::Interval;
 use meridian_model::policy::access::Pattern;
 
@@ -36,7 +36,7 @@ pub async fn get(state: Scope, context: Context) -> Result<Response> {
     let run = context.lease.run(&state, context.deadline(None, state.config.timeout_default)?).await?;
     // The log filters while it reads, so that pages are full even if few lines are visible to the caller.
     let page = blocking::run(run, move |control| {
-        let wanted = |line: &Audited| {
+        let wanted = |line: &RecordedAct| {
             // Called only to yield to other queries. The result is checked again below.
             let _ = control.check();
             may_see(&caller, created, line)
@@ -73,7 +73,7 @@ pub async fn get(state: Scope, context: Context) -> Result<Response> {
 /// its tenant concern an earlier tenant of the same name. If several servers write the log, this depends on their
 /// clocks agreeing. Lines about tokens and users name the collections that those cover, so a caller with a narrower
 /// pattern sees only its own.
-fn may_see(caller: &Identity, created: i64, line: &Audited) -> bool {
+fn may_see(caller: &Identity, created: i64, line: &RecordedAct) -> bool {
     let pattern = &caller.grant.collections;
     let of_tenant = *caller.tenant == *line.act.tenant && line.time >= created;
     // A rename is shown to callers that may see both names.

@@ -84,7 +84,7 @@ fn write(log: &dyn AuditLog, group: Vec<QueuedLine>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use meridian_backend::{AuditPage, Audited, StoreError};
+    use meridian_backend::{AuditPage, RecordedAct, StoreError};
     use std::sync::atomic::{AtomicU64, Ordering};
 
     /// A log whose disk is controlled by the test.
@@ -106,7 +106,12 @@ mod tests {
             }
         }
 
-        fn page(&self, _: u64, _: usize, _: &dyn Fn(&Audited) -> bool) -> std::result::Result<AuditPage, StoreError> {
+        fn page(
+            &self,
+            _: u64,
+            _: usize,
+            _: &dyn Fn(&RecordedAct) -> bool,
+        ) -> std::result::Result<AuditPage, StoreError> {
             Ok(AuditPage { lines: Vec::new(), next: None })
         }
     }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use tokio::runtime::{Builder, Runtime};
 
 /// A cluster with its bucket opened for reading.
-pub(super) struct Named {
+pub(super) struct NamedCluster {
     /// The bucket's address.
     pub(super) address: String,
     pub(super) bucket: Arc<dyn Bucket>,
@@ -23,12 +23,16 @@ pub(super) struct Named {
     pub(super) runtime: Runtime,
 }
 
-impl Named {
+impl NamedCluster {
     /// Opens the existing bucket at an address, or of a folder (by default [`FOLDER`]).
     ///
     /// # Errors
     /// [`Failure::Usage`] for wrong options; otherwise the error of the bucket.
-    pub(super) fn open(bucket: Option<&str>, dir: Option<&Path>, config: Option<&Path>) -> Result<Named, Failure> {
+    pub(super) fn open(
+        bucket: Option<&str>,
+        dir: Option<&Path>,
+        config: Option<&Path>,
+    ) -> Result<NamedCluster, Failure> {
         let (address, folder) = match bucket {
             Some(bucket) => (bucket.to_owned(), None),
             None => {
@@ -45,7 +49,7 @@ impl Named {
             StoreError::Invalid(what) => Failure::Usage(format!("--bucket {address}: {what}")),
             other => other.into(),
         })?;
-        Ok(Named { address, bucket, folder, config, runtime })
+        Ok(NamedCluster { address, bucket, folder, config, runtime })
     }
 }
 

@@ -1,6 +1,6 @@
 //! Sends an order to a process of a cluster through its bucket, and waits for the outcome.
 
-use super::named::Named;
+use super::named::NamedCluster;
 use crate::failure::Failure;
 use clap::Args;
 use meridian_model::policy::groups::Groups;
@@ -59,8 +59,8 @@ impl Wait {
 impl Cluster {
     /// Opens its existing bucket.
     pub(super) fn open(args: &BucketArgs) -> Result<Cluster, Failure> {
-        let named = Named::open(args.bucket.as_deref(), args.dir.as_deref(), args.config.as_deref())?;
-        let Named { bucket, runtime, .. } = named;
+        let named = NamedCluster::open(args.bucket.as_deref(), args.dir.as_deref(), args.config.as_deref())?;
+        let NamedCluster { bucket, runtime, .. } = named;
         Ok(Cluster { bucket, seams: Seams::real(), wait: Duration::from_secs(args.wait), _runtime: runtime })
     }
 

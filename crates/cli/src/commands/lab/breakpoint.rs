@@ -5,7 +5,7 @@ use super::load::LoadArgs;
 use crate::failure::Failure;
 use crate::output::say;
 use clap::Args;
-use meridian_lab_plan::breakpoint::{self, Found, Options, Step};
+use meridian_lab_plan::breakpoint::{self, Breakpoint, Options, Step};
 
 /// Find the largest load at which the objectives hold
 #[derive(Args, Debug)]
@@ -93,7 +93,7 @@ fn line(step: &Step) -> String {
     )
 }
 
-fn judged(found: &Found, at_least: Option<f64>) -> Result<(), Failure> {
+fn judged(found: &Breakpoint, at_least: Option<f64>) -> Result<(), Failure> {
     match at_least {
         Some(load) if found.holds_at(load) => Ok(()),
         Some(load) => Err(Failure::Bad(format!("it is not shown that the objectives hold at {load} {}", found.unit))),

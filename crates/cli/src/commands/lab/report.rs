@@ -24,7 +24,7 @@ pub struct ReportArgs {
 
 /// Runs the command.
 pub fn run(args: &ReportArgs) -> Result<(), Failure> {
-    let report = match breakpoint::Found::is_in(&args.dir) {
+    let report = match breakpoint::Breakpoint::is_in(&args.dir) {
         true => breakpoint::report(&args.dir),
         false => report::write(&args.dir),
     }

@@ -7,7 +7,7 @@ use clap::Args;
 use meridian_federation::declaration::ProviderCheck;
 use meridian_federation::fetch::{Http, Raw};
 use meridian_federation::provider::{RemoteProvider, shipped};
-use meridian_federation::{Declared, Fault, Location, Question, Settings};
+use meridian_federation::{Fault, Location, Question, Settings, SourceDeclaration};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -69,7 +69,7 @@ pub fn run(args: &TestArgs) -> Result<(), Failure> {
 }
 
 /// The declaration in a file, or a shipped one. Any mistake in it counts as wrong usage.
-fn declaration(named: &str) -> Result<Declared, Failure> {
+fn declaration(named: &str) -> Result<SourceDeclaration, Failure> {
     let path = Path::new(named);
     let text = match shipped::text(named) {
         // A local file wins, so that a changed copy of a shipped declaration can be tested.
@@ -82,7 +82,7 @@ fn declaration(named: &str) -> Result<Declared, Failure> {
             ))
         })?,
     };
-    Declared::parse(&text, &shipped::text).map_err(|e| Failure::Usage(format!("{named}: {e}")))
+    SourceDeclaration::parse(&text, &shipped::text).map_err(|e| Failure::Usage(format!("{named}: {e}")))
 }
 
 fn read(file: &Path) -> Result<Vec<u8>, Failure> {

@@ -5,7 +5,7 @@
 
 use super::interrupt::at_interrupt;
 use super::packets::{Packets, StreamEvent};
-use super::saved::Saved;
+use super::saved::SavedSearch;
 use super::show::ResultPrinter;
 use super::{SearchArgs, server_of};
 use crate::failure::Failure;
@@ -71,7 +71,7 @@ pub fn run(args: &SearchArgs) -> Result<(), Failure> {
     // Before anything is saved, so that an interrupt is handled then too. A failed send means that the program is
     // ending.
     at_interrupt(move || drop(stop.send(FollowEvent::Stop)))?;
-    let saved = Saved::of(&server, &args.following, question)?;
+    let saved = SavedSearch::of(&server, &args.following, question)?;
     let mut show = ResultPrinter::new(&args.format, &Value::Null);
     show.say(&match saved.passing {
         true => format!("follows saved search {}, which is deleted in the end; Ctrl-C ends it", saved.id),
@@ -160,7 +160,7 @@ fn report_state(packet: &Value, show: &ResultPrinter) -> bool {
 }
 
 /// Deletes a temporary saved search, or prints how to continue with a permanent one.
-fn farewell(server: &Server, saved: &Saved, progress: &Progress) -> String {
+fn farewell(server: &Server, saved: &SavedSearch, progress: &Progress) -> String {
     if progress.deleted {
         return "the saved search was deleted on the server".to_owned();
     }

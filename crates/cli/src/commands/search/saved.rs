@@ -12,7 +12,7 @@ const PAGE: usize = 10_000;
 const QUESTION_BYTES_MAX: usize = 120;
 
 /// The properties of a saved search needed to follow it.
-pub struct Saved {
+pub struct SavedSearch {
     /// Its name in addresses.
     pub id: String,
     /// Its name for people.
@@ -21,13 +21,13 @@ pub struct Saved {
     pub passing: bool,
 }
 
-impl Saved {
+impl SavedSearch {
     /// Creates the saved search that the options specify, or finds it.
-    pub fn of(server: &Server, args: &FollowArgs, question: Map<String, Value>) -> Result<Saved, Failure> {
+    pub fn of(server: &Server, args: &FollowArgs, question: Map<String, Value>) -> Result<SavedSearch, Failure> {
         let name = args.name.as_deref().map(str::trim);
         match (name, question.is_empty()) {
             (Some(""), _) => Err(Failure::Usage("--name: expected a name".to_owned())),
-            (Some(name), true) => Saved::there(server, args, name),
+            (Some(name), true) => SavedSearch::there(server, args, name),
             (None, true) => Err(Failure::Usage(
                 "--follow: expected a question, or --name with the name or id of a saved search".to_owned(),
             )),
@@ -39,13 +39,13 @@ impl Saved {
                 Some(_) => Err(Failure::Usage(format!(
                     "--name: there is a saved search {name:?} already: omit the question to follow it, or use another name"
                 ))),
-                None => Saved::made(server, args, question, name.to_owned(), false),
+                None => SavedSearch::made(server, args, question, name.to_owned(), false),
             },
             (None, false) => {
                 let asked = question.get("keywords").and_then(Value::as_str).unwrap_or_default();
                 let asked = &asked[..asked.floor_char_boundary(QUESTION_BYTES_MAX)];
                 let name = format!("meridian search --follow {asked}").trim_end().to_owned();
-                Saved::made(server, args, question, name, true)
+                SavedSearch::made(server, args, question, name, true)
             }
         }
     }
@@ -56,7 +56,7 @@ impl Saved {
         mut question: Map<String, Value>,
         name: String,
         passing: bool,
-    ) -> Result<Saved, Failure> {
+    ) -> Result<SavedSearch, Failure> {
         if !args.when.is_empty() {
             question.insert("when".to_owned(), json!(args.when));
         }
@@ -66,10 +66,10 @@ impl Saved {
             asked["poll_s"] = json!(pause.as_secs());
         }
         let made = server.ask(&["saved-searches"], &asked)?;
-        Saved::read(&made, passing)
+        SavedSearch::read(&made, passing)
     }
 
-    fn there(server: &Server, args: &FollowArgs, name: &str) -> Result<Saved, Failure> {
+    fn there(server: &Server, args: &FollowArgs, name: &str) -> Result<SavedSearch, Failure> {
         // These belong to the question of a saved search, and cannot be changed.
         if args.poll.is_some() || !args.when.is_empty() {
             let why = "--poll and --when need a question: without one, an existing saved search is followed";
@@ -83,14 +83,14 @@ impl Saved {
             Some(after) if after >= next => Err(Failure::Usage(format!(
                 "--after {after}: the next packet of this saved search has number {next}: expected a smaller number"
             ))),
-            _ => Saved::read(&found, false),
+            _ => SavedSearch::read(&found, false),
         }
     }
 
-    fn read(status: &Value, passing: bool) -> Result<Saved, Failure> {
+    fn read(status: &Value, passing: bool) -> Result<SavedSearch, Failure> {
         let text = |name: &str| status[name].as_str().map(str::to_owned);
         let wrong = || Failure::Refused(format!("the server answered without the id of a saved search: {status}"));
-        Ok(Saved { id: text("id").ok_or_else(wrong)?, name: text("name").unwrap_or_default(), passing })
+        Ok(SavedSearch { id: text("id").ok_or_else(wrong)?, name: text("name").unwrap_or_default(), passing })
     }
 
     /// Returns the value to use for `--name`.

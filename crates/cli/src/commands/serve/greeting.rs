@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 const FIRST_TOKEN: &str = "meridian token create --role operator";
 
 /// What a server states when it starts.
-pub(super) struct Greeting {
+pub(super) struct StartMessage {
     /// The address of HTTP.
     pub(super) address: SocketAddr,
     /// The address of Arrow Flight.
@@ -24,7 +24,7 @@ pub(super) struct Greeting {
     pub(super) tokens_at: String,
 }
 
-impl Greeting {
+impl StartMessage {
     /// Returns an address that other machines reach, with its option.
     fn beyond(&self) -> Option<(&'static str, SocketAddr)> {
         let all = [Some(("--listen", self.address)), self.flight.map(|address| ("--flight", address))];

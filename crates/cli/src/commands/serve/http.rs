@@ -1,6 +1,6 @@
 //! Serves clients over HTTP, from any source of collections.
 
-use super::greeting::{self, Greeting};
+use super::greeting::{self, StartMessage};
 use crate::certificates::Certificates;
 use crate::config::Config;
 use crate::control;
@@ -168,7 +168,7 @@ pub(super) async fn serve(
     };
     let state = AppState::with(backend.clone(), seams, config.server, tracer, member).map_err(refused)?;
     // Decided after the folder is open, which holds the tokens, and before the first connection.
-    let greeting = Greeting {
+    let greeting = StartMessage {
         address,
         flight: flight.as_ref().map(|(_, address)| *address),
         is_secure: certificates.is_some(),

@@ -33,17 +33,17 @@ pub(super) struct Report {
 }
 
 /// The bits of a payload, six in each value.
-pub(super) struct Unpacked(Vec<u8>);
+pub(super) struct PayloadBits(Vec<u8>);
 
-impl Unpacked {
+impl PayloadBits {
     /// Decodes the armour of a payload: each character stands for six bits.
-    pub(super) fn of(payload: &str) -> Result<Unpacked, Invalid> {
+    pub(super) fn of(payload: &str) -> Result<PayloadBits, Invalid> {
         let six = |byte: u8| match byte {
             b'0'..=b'W' => Ok(byte - b'0'),
             b'`'..=b'w' => Ok(byte - b'0' - 8),
             _ => Err(Invalid::new(format!("{:?} is no character of an AIS payload", char::from(byte)))),
         };
-        Ok(Unpacked(payload.bytes().map(six).collect::<Result<_, _>>()?))
+        Ok(PayloadBits(payload.bytes().map(six).collect::<Result<_, _>>()?))
     }
 
     fn bits(&self) -> usize {
@@ -106,11 +106,11 @@ fn bits_min(kind: i64) -> usize {
 /// Returns whether a message may be an event, by the first character of its payload, which holds its type.
 pub(super) fn may_be_read(payload: &str) -> bool {
     let first = payload.get(..1).map_or("", |first| first);
-    Unpacked::of(first).is_ok_and(|bits| bits_min(bits.number(0, 6)) > 0)
+    PayloadBits::of(first).is_ok_and(|bits| bits_min(bits.number(0, 6)) > 0)
 }
 
 /// Reads a message; `None` for a type without a position or a name.
-pub(super) fn read(bits: &Unpacked) -> Result<Option<Report>, Invalid> {
+pub(super) fn read(bits: &PayloadBits) -> Result<Option<Report>, Invalid> {
     let kind = bits.number(0, 6);
     if bits.bits() < 38 || bits.bits() < bits_min(kind) {
         return Err(Invalid::new(format!("a message of type {kind} in {} bits: was it cut off?", bits.bits())));
@@ -169,7 +169,7 @@ pub(super) fn read(bits: &Unpacked) -> Result<Option<Report>, Invalid> {
 }
 
 /// Reads speed, position, course and heading, which several types have in this order.
-fn motion(bits: &Unpacked, from: usize, report: &mut Report) {
+fn motion(bits: &PayloadBits, from: usize, report: &mut Report) {
     report.speed = bits.tenths(from, 10, 1023);
     report.place = bits.place(from + 11);
     report.course = bits.tenths(from + 66, 12, 3600);
@@ -177,7 +177,7 @@ fn motion(bits: &Unpacked, from: usize, report: &mut Report) {
 }
 
 /// Returns the time of a base station, in microseconds since 1970.
-fn clock(bits: &Unpacked) -> Option<i64> {
+fn clock(bits: &PayloadBits) -> Option<i64> {
     let (year, month, day) = (bits.number(38, 14), bits.number(52, 4), bits.number(56, 5));
     let (hour, minute, second) = (bits.number(61, 5), bits.number(66, 6), bits.number(72, 6));
     let days = days_from_civil(year, month, day);

@@ -9,7 +9,7 @@ use crate::input::{Input, utf8};
 use crate::options::ReadOptions;
 use crate::read::table::{Cell, Kind, Row, Source};
 use crate::wkb_out::{self, Position};
-use ais::{Report, Unpacked};
+use ais::{PayloadBits, Report};
 use meridian_model::Invalid;
 use parts::Parts;
 use sentence::{Fix, Height, Sentence};
@@ -85,11 +85,11 @@ impl Nmea {
     fn vessel(&mut self, sentence: &Sentence<'_>) -> Result<Option<(Option<i64>, Report)>, Invalid> {
         let part = sentence.part()?;
         if part.total == 1 {
-            let report = ais::read(&Unpacked::of(part.payload)?)?;
+            let report = ais::read(&PayloadBits::of(part.payload)?)?;
             return Ok(report.map(|report| (sentence.time, report)));
         }
         let Some((payload, time)) = self.parts.add(&part, sentence.time, self.line)? else { return Ok(None) };
-        let report = ais::read(&Unpacked::of(&payload)?)?;
+        let report = ais::read(&PayloadBits::of(&payload)?)?;
         Ok(report.map(|report| (time, report)))
     }
 }

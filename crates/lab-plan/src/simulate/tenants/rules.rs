@@ -25,7 +25,7 @@ pub(super) enum RuleState {
 }
 
 /// A question, as seen by a rule.
-pub(super) struct Arrived {
+pub(super) struct Arrival {
     pub(super) number: Number,
     pub(super) account: usize,
     pub(super) weight: u32,
@@ -47,7 +47,7 @@ impl RuleState {
 
     /// Admits a question. Decisions on it and on others follow from [`RuleState::next`], except for an immediate
     /// refusal.
-    pub(super) fn enter(&mut self, now: Micros, arrived: &Arrived) -> Option<Act> {
+    pub(super) fn enter(&mut self, now: Micros, arrived: &Arrival) -> Option<Act> {
         match self {
             RuleState::Fair { admission, tickets, of } => {
                 let ask = SlotRequest {

@@ -1,7 +1,7 @@
 //! One trial, event by event.
 
 use super::outcome::{Tally, TenantsOutcome};
-use super::rules::{Act, Arrived, Number, RuleState};
+use super::rules::{Act, Arrival, Number, RuleState};
 use super::{Rule, SharedServer, Users};
 use crate::simulate::events::{EventQueue, Micros, micros};
 use meridian_lab_results::random::SeededRng;
@@ -187,7 +187,7 @@ impl Simulator<'_> {
         let (account, weight, class) = (self.accounts[entry], tenant.weight, self.classes[entry]);
         // A server that does not notice that clients leave does not know their deadlines either.
         let deadline = if self.server.cancellation { deadline } else { Micros::MAX / 4000 };
-        if let Some(act) = self.ruler.enter(now, &Arrived { number, account, weight, class, deadline }) {
+        if let Some(act) = self.ruler.enter(now, &Arrival { number, account, weight, class, deadline }) {
             self.apply(act);
         }
     }

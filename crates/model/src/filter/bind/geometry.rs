@@ -1,7 +1,7 @@
 //! Spatial functions and their geometry arguments.
 
 use super::Binder;
-use super::operand::{GeometrySide, Typed, shown, wrong};
+use super::operand::{GeometrySide, TypedOperand, shown, wrong};
 use crate::error::Invalid;
 use crate::filter::expr::{Operand, SpatialOp};
 use crate::filter::predicate::{Node, Predicate};
@@ -13,8 +13,8 @@ use geo_types::{Geometry, MultiLineString, MultiPoint, MultiPolygon, Rect};
 impl Binder<'_> {
     pub(super) fn spatial(&self, op: SpatialOp, left: &Operand, right: &Operand) -> Result<Predicate, Invalid> {
         let place = |operand: &Operand| match self.typed(operand)? {
-            Typed::Geometry(GeometrySide::Own) => Ok(GeometrySide::Own),
-            Typed::Geometry(GeometrySide::Literal(geometry)) => {
+            TypedOperand::Geometry(GeometrySide::Own) => Ok(GeometrySide::Own),
+            TypedOperand::Geometry(GeometrySide::Literal(geometry)) => {
                 if !matches!(op, SpatialOp::Intersects | SpatialOp::Disjoint) {
                     // For these two the even-odd rule gives any ring a meaning; the others need a sound polygon.
                     let geometry = if matches!(operand, Operand::Bbox(_)) { one_kind(geometry) } else { geometry };

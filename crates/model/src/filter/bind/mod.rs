@@ -14,7 +14,7 @@ use super::texts::{List, Source, Text, holds_of_lists};
 use crate::caseless::fold;
 use crate::error::Invalid;
 use crate::schema::{FieldType, Schema};
-use operand::{GeometrySide, Typed, blame, shown, wrong};
+use operand::{GeometrySide, TypedOperand, blame, shown, wrong};
 
 /// Binds a whole filter.
 pub(crate) fn bind(expr: &Expr, schema: &Schema) -> Result<Predicate, Invalid> {
@@ -55,14 +55,14 @@ impl Binder<'_> {
         let mut b = self.typed(right)?;
         // A text is a time only when compared with a time: alone it stays a text, so that `'2020'` compares with
         // names.
-        if let Typed::Time(_) = b {
+        if let TypedOperand::Time(_) = b {
             a = self.as_time(a)?;
         }
-        if let Typed::Time(_) = a {
+        if let TypedOperand::Time(_) = a {
             b = self.as_time(b)?;
         }
         Ok(match (a, b) {
-            (Typed::Number(a), Typed::Number(b)) => match compare_literals(a, b) {
+            (TypedOperand::Number(a), TypedOperand::Number(b)) => match compare_literals(a, b) {
                 Some(order) => Predicate::constant(op.holds(order)),
                 // Put the field on the left, where comparing is fastest.
                 None if !matches!(a, Number::Field(_)) => {
@@ -70,18 +70,18 @@ impl Binder<'_> {
                 }
                 None => Predicate::new(Node::Number { op, left: a, right: b }),
             },
-            (Typed::Text(a), Typed::Text(b)) => match (a.literal(), b.literal()) {
+            (TypedOperand::Text(a), TypedOperand::Text(b)) => match (a.literal(), b.literal()) {
                 (Some(a), Some(b)) => Predicate::constant(op.holds(a.cmp(&b))),
                 (Some(_), None) => Predicate::new(Node::Text { op: op.flipped(), left: b, right: a }),
                 _ => Predicate::new(Node::Text { op, left: a, right: b }),
             },
-            (Typed::Bool(left), Typed::Bool(right)) => {
+            (TypedOperand::Bool(left), TypedOperand::Bool(right)) => {
                 let test = BoolTest { op, left, right };
                 test.constant().map_or_else(|| Predicate::new(Node::Bool(test)), Predicate::constant)
             }
             (
-                Typed::Time(a @ (Moment::Property(_) | Moment::Instant(..))),
-                Typed::Time(b @ (Moment::Property(_) | Moment::Instant(..))),
+                TypedOperand::Time(a @ (Moment::Property(_) | Moment::Instant(..))),
+                TypedOperand::Time(b @ (Moment::Property(_) | Moment::Instant(..))),
             ) => match op {
                 Comparison::Eq => temporal(TemporalOp::Intersects, a, b),
                 Comparison::Ne => temporal(TemporalOp::Disjoint, a, b),
@@ -91,7 +91,7 @@ impl Binder<'_> {
                 Comparison::Gt => temporal(TemporalOp::After, a, b),
                 Comparison::Ge => temporal(TemporalOp::Before, a, b).not(),
             },
-            (a @ Typed::Time(_), b @ Typed::Time(_)) => {
+            (a @ TypedOperand::Time(_), b @ TypedOperand::Time(_)) => {
                 return Err(wrong(
                     &[left, right],
                     format!(
@@ -113,11 +113,11 @@ impl Binder<'_> {
 
     fn like(&self, value: &Operand, pattern: &Operand) -> Result<Predicate, Invalid> {
         let text = match self.typed(value)? {
-            Typed::Text(text) => text,
+            TypedOperand::Text(text) => text,
             other => return Err(wrong(&[value], format!("LIKE takes a string, found {}", shown(value, &other)))),
         };
         let pattern = match self.typed(pattern)? {
-            Typed::Text(Text { source: Source::Literal(pattern), fold }) => Pattern::new(&pattern, fold)?,
+            TypedOperand::Text(Text { source: Source::Literal(pattern), fold }) => Pattern::new(&pattern, fold)?,
             other => {
                 return Err(wrong(
                     &[pattern],
@@ -136,11 +136,11 @@ impl Binder<'_> {
         // compared.
         let literals_only = list.iter().all(|item| blame(item).is_none());
         match self.typed(value)? {
-            Typed::Number(Number::Field(field)) if literals_only => {
+            TypedOperand::Number(Number::Field(field)) if literals_only => {
                 let mut numbers = Vec::with_capacity(list.len());
                 for item in list {
                     match self.typed(item)? {
-                        Typed::Number(number) => numbers.push(number),
+                        TypedOperand::Number(number) => numbers.push(number),
                         _ => {
                             self.compare(Comparison::Eq, value, item)?;
                         }
@@ -149,11 +149,11 @@ impl Binder<'_> {
                 let of_ints = self.schema.fields[field].kind == FieldType::Int;
                 Ok(Predicate::new(Node::NumberIn { field, set: NumberSet::new(of_ints, &numbers) }))
             }
-            Typed::Text(text) if text.literal().is_none() && literals_only => {
+            TypedOperand::Text(text) if text.literal().is_none() && literals_only => {
                 let mut set = std::collections::HashSet::with_capacity(list.len());
                 for item in list {
                     match self.typed(item)? {
-                        Typed::Text(Text { source: Source::Literal(text), fold: folded }) => {
+                        TypedOperand::Text(Text { source: Source::Literal(text), fold: folded }) => {
                             set.insert(if folded { fold(&text).into_owned() } else { text });
                         }
                         _ => {
@@ -175,12 +175,14 @@ impl Binder<'_> {
         let nullable = match (value, self.typed(value)?) {
             (
                 _,
-                Typed::Number(Number::Field(field)) | Typed::Bool(Side::Field(field)) | Typed::List(List::Field(field)),
+                TypedOperand::Number(Number::Field(field))
+                | TypedOperand::Bool(Side::Field(field))
+                | TypedOperand::List(List::Field(field)),
             ) => Nullable::Field(field),
-            (_, Typed::Text(Text { source: Source::Field(field), .. })) => Nullable::Field(field),
-            (_, Typed::Time(Moment::Property(time))) => Nullable::Field(time.field),
-            (_, Typed::Geometry(GeometrySide::Own)) => Nullable::Geometry,
-            (_, Typed::Time(Moment::Span(start, end))) => return Ok(no_ends(start, end)),
+            (_, TypedOperand::Text(Text { source: Source::Field(field), .. })) => Nullable::Field(field),
+            (_, TypedOperand::Time(Moment::Property(time))) => Nullable::Field(time.field),
+            (_, TypedOperand::Geometry(GeometrySide::Own)) => Nullable::Geometry,
+            (_, TypedOperand::Time(Moment::Span(start, end))) => return Ok(no_ends(start, end)),
             // An id compared with a literal.
             _ => return Ok(Predicate::none()),
         };
@@ -189,7 +191,7 @@ impl Binder<'_> {
 
     fn lists(&self, op: ArrayOp, left: &Operand, right: &Operand) -> Result<Predicate, Invalid> {
         let list = |operand: &Operand| match self.typed(operand)? {
-            Typed::List(list) => Ok(list),
+            TypedOperand::List(list) => Ok(list),
             other => Err(wrong(&[operand], format!("{} takes lists, found {}", op.text(), shown(operand, &other)))),
         };
         Ok(match (list(left)?, list(right)?) {

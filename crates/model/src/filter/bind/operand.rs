@@ -17,7 +17,7 @@ use geo::CoordsIter;
 use geo_types::Geometry;
 
 /// An operand with its type.
-pub(super) enum Typed {
+pub(super) enum TypedOperand {
     Number(Number),
     Text(Text),
     Bool(Side),
@@ -32,16 +32,16 @@ pub(super) enum GeometrySide {
     Literal(Geometry<f64>),
 }
 
-impl Typed {
+impl TypedOperand {
     fn word(&self) -> &'static str {
         match self {
-            Typed::Number(_) => "number",
-            Typed::Text(_) => "string",
-            Typed::Bool(_) => "boolean",
-            Typed::Time(Moment::Span(..)) => "interval",
-            Typed::Time(_) => "date-time",
-            Typed::Geometry(_) => "geometry",
-            Typed::List(_) => "list of strings",
+            TypedOperand::Number(_) => "number",
+            TypedOperand::Text(_) => "string",
+            TypedOperand::Bool(_) => "boolean",
+            TypedOperand::Time(Moment::Span(..)) => "interval",
+            TypedOperand::Time(_) => "date-time",
+            TypedOperand::Geometry(_) => "geometry",
+            TypedOperand::List(_) => "list of strings",
         }
     }
 }
@@ -61,7 +61,7 @@ pub(super) fn wrong(operands: &[&Operand], detail: impl std::fmt::Display) -> In
 }
 
 /// Formats an operand for a message.
-pub(super) fn shown(operand: &Operand, typed: &Typed) -> String {
+pub(super) fn shown(operand: &Operand, typed: &TypedOperand) -> String {
     match operand {
         Operand::Property(name) => format!("the {} {:?}", typed.word(), shorten(name)),
         Operand::Text(text) => format!("the text '{}'", shorten(text)),
@@ -74,24 +74,24 @@ pub(super) fn shown(operand: &Operand, typed: &Typed) -> String {
 
 impl Binder<'_> {
     /// Resolves a name.
-    fn property(&self, name: &str) -> Result<Typed, Invalid> {
+    fn property(&self, name: &str) -> Result<TypedOperand, Invalid> {
         // A field takes precedence over the fixed names `geometry` and `id`, so that every field is reachable.
         if let Some(field) = self.schema.field_index(name) {
             return Ok(match self.schema.fields[field].kind {
-                FieldType::Int | FieldType::Float => Typed::Number(Number::Field(field)),
-                FieldType::Text => Typed::Text(Text { source: Source::Field(field), fold: false }),
-                FieldType::Bool => Typed::Bool(Side::Field(field)),
+                FieldType::Int | FieldType::Float => TypedOperand::Number(Number::Field(field)),
+                FieldType::Text => TypedOperand::Text(Text { source: Source::Field(field), fold: false }),
+                FieldType::Bool => TypedOperand::Bool(Side::Field(field)),
                 FieldType::Time | FieldType::Date => {
-                    Typed::Time(Moment::Property(TimeField::new(field, self.schema.time)))
+                    TypedOperand::Time(Moment::Property(TimeField::new(field, self.schema.time)))
                 }
-                FieldType::TextList => Typed::List(List::Field(field)),
+                FieldType::TextList => TypedOperand::List(List::Field(field)),
             });
         }
         if self.schema.geometry.is_some() && (name == self.schema.geometry_name || name == "geometry") {
-            return Ok(Typed::Geometry(GeometrySide::Own));
+            return Ok(TypedOperand::Geometry(GeometrySide::Own));
         }
         if name == "id" || name == self.schema.id_name {
-            return Ok(Typed::Text(Text { source: Source::Id, fold: false }));
+            return Ok(TypedOperand::Text(Text { source: Source::Id, fold: false }));
         }
         const SHOWN_MAX: usize = 20;
         // A schema may have a thousand fields, and the message goes into a response.
@@ -112,22 +112,22 @@ impl Binder<'_> {
         ))
     }
 
-    pub(super) fn typed(&self, operand: &Operand) -> Result<Typed, Invalid> {
+    pub(super) fn typed(&self, operand: &Operand) -> Result<TypedOperand, Invalid> {
         Ok(match operand {
             Operand::Property(name) => self.property(name)?,
-            Operand::Text(text) => Typed::Text(Text { source: Source::Literal(text.clone()), fold: false }),
-            Operand::Int(n) => Typed::Number(Number::Int(*n)),
-            Operand::Float(x) if x.is_finite() => Typed::Number(Number::Float(*x)),
+            Operand::Text(text) => TypedOperand::Text(Text { source: Source::Literal(text.clone()), fold: false }),
+            Operand::Int(n) => TypedOperand::Number(Number::Int(*n)),
+            Operand::Float(x) if x.is_finite() => TypedOperand::Number(Number::Float(*x)),
             Operand::Float(x) => return Err(Invalid::field("filter", format!("the number {x} is not finite"))),
-            Operand::Bool(b) => Typed::Bool(Side::Literal(*b)),
+            Operand::Bool(b) => TypedOperand::Bool(Side::Literal(*b)),
             Operand::Date(date) => {
                 let (first, last) = literal::day(*date);
-                Typed::Time(Moment::Instant(first, last))
+                TypedOperand::Time(Moment::Instant(first, last))
             }
-            Operand::Timestamp(t) => Typed::Time(Moment::Instant(*t, *t)),
+            Operand::Timestamp(t) => TypedOperand::Time(Moment::Instant(*t, *t)),
             Operand::Interval(start, end) => {
                 literal::check_interval(start, end).map_err(|e| Invalid::field("filter", e))?;
-                Typed::Time(Moment::Span(
+                TypedOperand::Time(Moment::Span(
                     self.edge(start, literal::start_instant)?,
                     self.edge(end, literal::end_instant)?,
                 ))
@@ -137,9 +137,9 @@ impl Binder<'_> {
                     validate_position(position.x, position.y)
                         .map_err(|e| Invalid::field("filter", format!("in a geometry, {}", e.detail)))?;
                 }
-                Typed::Geometry(GeometrySide::Literal(geometry.clone()))
+                TypedOperand::Geometry(GeometrySide::Literal(geometry.clone()))
             }
-            Operand::Bbox(sides) => Typed::Geometry(GeometrySide::Literal(bbox(*sides)?)),
+            Operand::Bbox(sides) => TypedOperand::Geometry(GeometrySide::Literal(bbox(*sides)?)),
             Operand::List(items) => {
                 let mut texts = Vec::with_capacity(items.len());
                 for item in items {
@@ -154,10 +154,10 @@ impl Binder<'_> {
                 // Sorted and deduplicated: the list tests use binary search.
                 texts.sort_unstable();
                 texts.dedup();
-                Typed::List(List::Literal(texts))
+                TypedOperand::List(List::Literal(texts))
             }
             Operand::Casei(inner) => match self.typed(inner)? {
-                Typed::Text(text) => Typed::Text(Text { fold: true, ..text }),
+                TypedOperand::Text(text) => TypedOperand::Text(Text { fold: true, ..text }),
                 other => {
                     return Err(wrong(&[inner], format!("CASEI takes a string, found {}", shown(inner, &other))));
                 }
@@ -170,21 +170,21 @@ impl Binder<'_> {
             return Ok(Edge::At(instant(end).unwrap_or(0))); // only a property has no instant
         };
         match self.property(name)? {
-            Typed::Time(Moment::Property(field)) => Ok(Edge::Property(field)),
+            TypedOperand::Time(Moment::Property(field)) => Ok(Edge::Property(field)),
             other => Err(Invalid::field(name, format!("is a {}, expected a date-time in an INTERVAL", other.word()))),
         }
     }
 
     /// Parses a literal text as an instant or a day if the other operand is a time.
-    pub(super) fn as_time(&self, typed: Typed) -> Result<Typed, Invalid> {
+    pub(super) fn as_time(&self, typed: TypedOperand) -> Result<TypedOperand, Invalid> {
         match typed {
-            Typed::Text(Text { source: Source::Literal(text), fold: false }) => {
+            TypedOperand::Text(Text { source: Source::Literal(text), fold: false }) => {
                 if let Ok(date) = literal::date(&text) {
                     let (first, last) = literal::day(date);
-                    return Ok(Typed::Time(Moment::Instant(first, last)));
+                    return Ok(TypedOperand::Time(Moment::Instant(first, last)));
                 }
                 let instant = parse_instant(&text, None).map_err(|e| Invalid::field("filter", e.detail))?;
-                Ok(Typed::Time(Moment::Instant(instant, instant)))
+                Ok(TypedOperand::Time(Moment::Instant(instant, instant)))
             }
             other => Ok(other),
         }
@@ -193,7 +193,7 @@ impl Binder<'_> {
     pub(super) fn moment(&self, operand: &Operand) -> Result<Moment, Invalid> {
         let typed = self.typed(operand)?;
         match self.as_time(typed)? {
-            Typed::Time(moment) => Ok(moment),
+            TypedOperand::Time(moment) => Ok(moment),
             other => Err(wrong(
                 &[operand],
                 format!(

@@ -12,7 +12,7 @@
 //!   outdated one, and starts over. Its manifest stays in place, as a former writer's next one may have the same
 //!   number. No reader takes it for the newest.
 
-use super::create::Created;
+use super::create::CreateOutcome;
 use super::numbers::{Search, stays};
 use super::rules::{Breakage, Rules};
 
@@ -197,7 +197,7 @@ enum CommitStage {
     /// Old manifests to delete, the next one last.
     Tidy(Vec<u64>),
     TakeBack(u64),
-    Done(Committed),
+    Done(CommitOutcome),
 }
 
 /// The next step of a commit.
@@ -212,12 +212,12 @@ pub enum CommitStep {
     /// Delete the object of this number; [`Commit::deleted`].
     Delete(u64),
     /// The commit has ended; [`Commit::into_known`] returns the resulting state.
-    Done(Committed),
+    Done(CommitOutcome),
 }
 
 /// The outcome of a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Committed {
+pub enum CommitOutcome {
     /// Its object is the newest.
     Stands,
     /// Another writer's object is the newest: this writer has to stop or start over.
@@ -258,9 +258,11 @@ impl Commit {
         match &self.stage {
             CommitStage::Look => CommitStep::Look,
             CommitStage::Create => CommitStep::Create(self.number()),
-            CommitStage::Check(search) => search.asks().map_or(CommitStep::Done(Committed::Stands), CommitStep::Exists),
+            CommitStage::Check(search) => {
+                search.asks().map_or(CommitStep::Done(CommitOutcome::Stands), CommitStep::Exists)
+            }
             CommitStage::Tidy(old) => {
-                old.last().map_or(CommitStep::Done(Committed::Stands), |at| CommitStep::Delete(*at))
+                old.last().map_or(CommitStep::Done(CommitOutcome::Stands), |at| CommitStep::Delete(*at))
             }
             CommitStage::TakeBack(number) => CommitStep::Delete(*number),
             CommitStage::Done(committed) => CommitStep::Done(*committed),
@@ -280,7 +282,7 @@ impl Commit {
     /// Accepts the newest object.
     pub fn looked(&mut self, known: KnownObject) {
         self.stage =
-            if known.version == self.follows { CommitStage::Create } else { CommitStage::Done(Committed::Stale) };
+            if known.version == self.follows { CommitStage::Create } else { CommitStage::Done(CommitOutcome::Stale) };
         if self.kind == Kind::Later && !known.continues() {
             self.kind = Kind::First;
         }
@@ -292,17 +294,17 @@ impl Commit {
     }
 
     /// Accepts the outcome of the create.
-    pub fn created(&mut self, created: Created) {
+    pub fn created(&mut self, created: CreateOutcome) {
         let number = self.number();
         let continues = self.known.as_ref().is_some_and(KnownObject::continues);
         self.stage = match created {
-            Created::Ours if continues || self.rules.breaks(Breakage::NoCheck) => return self.stands(),
-            Created::Ours => return self.check(Search::from(number, self.rules)),
-            Created::Theirs => CommitStage::Done(Committed::Stale),
-            Created::Refused => CommitStage::Done(Committed::Refused),
-            Created::Unknown => CommitStage::Done(Committed::Unknown),
+            CreateOutcome::Ours if continues || self.rules.breaks(Breakage::NoCheck) => return self.stands(),
+            CreateOutcome::Ours => return self.check(Search::from(number, self.rules)),
+            CreateOutcome::Theirs => CommitStage::Done(CommitOutcome::Stale),
+            CreateOutcome::Refused => CommitStage::Done(CommitOutcome::Refused),
+            CreateOutcome::Unknown => CommitStage::Done(CommitOutcome::Unknown),
         };
-        if created != Created::Refused {
+        if created != CreateOutcome::Refused {
             self.known = None;
         }
     }
@@ -321,12 +323,12 @@ impl Commit {
                 self.known = None;
                 self.stage = match self.rules.breaks(Breakage::TakesBack) {
                     true => CommitStage::TakeBack(number),
-                    false => CommitStage::Done(Committed::Stale),
+                    false => CommitStage::Done(CommitOutcome::Stale),
                 };
             }
             None => {
                 self.known = None;
-                self.stage = CommitStage::Done(Committed::Unknown);
+                self.stage = CommitStage::Done(CommitOutcome::Unknown);
             }
         }
     }
@@ -341,10 +343,10 @@ impl Commit {
                     known.old.retain(|old| *old != number);
                 }
                 if last {
-                    self.stage = CommitStage::Done(Committed::Stands);
+                    self.stage = CommitStage::Done(CommitOutcome::Stands);
                 }
             }
-            CommitStage::TakeBack(_) => self.stage = CommitStage::Done(Committed::Stale),
+            CommitStage::TakeBack(_) => self.stage = CommitStage::Done(CommitOutcome::Stale),
             _ => {}
         }
     }
@@ -370,6 +372,6 @@ impl Commit {
         // While deletes fail, the oldest numbers are forgotten: their objects merely take space.
         old.drain(..old.len().saturating_sub(OLD_MAX));
         self.known = Some(KnownObject { number, kind: self.kind, version: self.version, ours: true, old });
-        self.stage = if going.is_empty() { CommitStage::Done(Committed::Stands) } else { CommitStage::Tidy(going) };
+        self.stage = if going.is_empty() { CommitStage::Done(CommitOutcome::Stands) } else { CommitStage::Tidy(going) };
     }
 }

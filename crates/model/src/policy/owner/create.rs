@@ -34,12 +34,12 @@ pub enum CreateStep {
     /// Wait before the next attempt; [`Create::paused`].
     Pause(Duration),
     /// The create has ended.
-    Done(Created),
+    Done(CreateOutcome),
 }
 
 /// The outcome of a create.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Created {
+pub enum CreateOutcome {
     /// The caller's object exists under the name, durably.
     Ours,
     /// Another object exists under the name.
@@ -92,11 +92,11 @@ impl Create {
     /// Accepts the response to the create.
     pub fn put(&mut self, answer: PutOutcome) {
         self.step = match answer {
-            PutOutcome::Created => CreateStep::Done(Created::Ours),
+            PutOutcome::Created => CreateStep::Done(CreateOutcome::Ours),
             PutOutcome::Exists => CreateStep::Get,
-            PutOutcome::Refused if !self.doubt => CreateStep::Done(Created::Refused),
-            PutOutcome::Refused | PutOutcome::Failed => CreateStep::Done(Created::Unknown),
-            PutOutcome::Lost if self.rules.breaks(Breakage::LostIsFailed) => CreateStep::Done(Created::Refused),
+            PutOutcome::Refused if !self.doubt => CreateStep::Done(CreateOutcome::Refused),
+            PutOutcome::Refused | PutOutcome::Failed => CreateStep::Done(CreateOutcome::Unknown),
+            PutOutcome::Lost if self.rules.breaks(Breakage::LostIsFailed) => CreateStep::Done(CreateOutcome::Refused),
             PutOutcome::Lost => {
                 self.doubt = true;
                 CreateStep::Get
@@ -108,7 +108,7 @@ impl Create {
     pub fn got(&mut self, answer: GetOutcome) {
         self.step = match answer {
             GetOutcome::Ours => CreateStep::Settle,
-            GetOutcome::Theirs => CreateStep::Done(Created::Theirs),
+            GetOutcome::Theirs => CreateStep::Done(CreateOutcome::Theirs),
             // Not there yet, or deleted since: the resent object is the same.
             GetOutcome::Absent => self.again(),
             GetOutcome::Failed => {
@@ -120,7 +120,7 @@ impl Create {
 
     /// Accepts whether the object that was read is durable.
     pub fn settled(&mut self, durable: bool) {
-        self.step = CreateStep::Done(if durable { Created::Ours } else { Created::Unknown });
+        self.step = CreateStep::Done(if durable { CreateOutcome::Ours } else { CreateOutcome::Unknown });
     }
 
     /// Accepts the end of the pause.
@@ -131,7 +131,7 @@ impl Create {
     fn again(&mut self) -> CreateStep {
         self.tries += 1;
         if self.tries >= self.rules.create_tries {
-            return CreateStep::Done(Created::Unknown);
+            return CreateStep::Done(CreateOutcome::Unknown);
         }
         CreateStep::Pause(PAUSE * (1 << (self.tries - 1)))
     }

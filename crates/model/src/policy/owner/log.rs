@@ -9,7 +9,7 @@
 //! committed. A process that starts from an older manifest may find these names free and put a fence where no process
 //! reads any more. Its own commit then fails, as there is a newer manifest, and it starts over from that one.
 
-use super::create::Created;
+use super::create::CreateOutcome;
 use super::rules::{Breakage, Rules};
 use crate::policy::lease::next_epoch;
 use serde::{Deserialize, Serialize};
@@ -221,14 +221,14 @@ impl Replay {
     }
 
     /// Accepts the outcome of the fence, and its checksum.
-    pub fn fenced(&mut self, created: Created, sum: u32) {
+    pub fn fenced(&mut self, created: CreateOutcome, sum: u32) {
         self.stage = match created {
-            Created::Ours => {
+            CreateOutcome::Ours => {
                 self.sum = sum;
                 Stage::Old
             }
             // The writer went on, or another candidate came first: its object is read like the rest.
-            Created::Theirs if self.turns < TURNS => {
+            CreateOutcome::Theirs if self.turns < TURNS => {
                 self.turns += 1;
                 Stage::Walk
             }

@@ -29,11 +29,11 @@ mod rules;
 mod takeover;
 mod writer;
 
-pub use catalog::{Commit, CommitStep, Committed, Head, Kind, KnownObject, Lookup, LookupStep};
-pub use create::{Create, CreateStep, Created, GetOutcome, PutOutcome};
+pub use catalog::{Commit, CommitOutcome, CommitStep, Head, Kind, KnownObject, Lookup, LookupStep};
+pub use create::{Create, CreateOutcome, CreateStep, GetOutcome, PutOutcome};
 pub use files::{epoch_of, first_of_next_epoch, is_leftover};
 pub use log::{Link, LogPlace, ReadOutcome, Replay, ReplayStep, obsolete};
 pub use numbers::{Search, newest, stays};
 pub use rules::{Breakage, Rules};
 pub use takeover::{Takeover, TakeoverStep};
-pub use writer::{Appended, LogGroup, Writer};
+pub use writer::{AppendOutcome, LogGroup, Writer};

@@ -4,7 +4,7 @@
 //! anything is removed: until then the previous owner may commit a manifest that names apparent leftovers. Writes are
 //! accepted last.
 
-use super::catalog::Committed;
+use super::catalog::CommitOutcome;
 use super::rules::{Breakage, Rules};
 
 /// A process that is becoming the owner.
@@ -66,14 +66,14 @@ impl Takeover {
     }
 
     /// Accepts the outcome of the first manifest: committed or stale.
-    pub fn claimed(&mut self, committed: Committed) {
+    pub fn claimed(&mut self, committed: CommitOutcome) {
         match committed {
-            Committed::Stands if self.rules.breaks(Breakage::SweepBeforeClaim) => self.step = TakeoverStep::Serve,
-            Committed::Stands => self.step = TakeoverStep::Sweep,
+            CommitOutcome::Stands if self.rules.breaks(Breakage::SweepBeforeClaim) => self.step = TakeoverStep::Serve,
+            CommitOutcome::Stands => self.step = TakeoverStep::Sweep,
             // The previous owner committed once more: what it flushed is in its manifest. It is fenced from the log,
             // so this ends.
-            Committed::Stale => self.again(),
-            Committed::Refused | Committed::Unknown => self.step = TakeoverStep::Busy,
+            CommitOutcome::Stale => self.again(),
+            CommitOutcome::Refused | CommitOutcome::Unknown => self.step = TakeoverStep::Busy,
         }
     }
 

@@ -1,6 +1,6 @@
 //! A writer of the log: which object it creates next, what a failed create means, and where a later replay begins.
 
-use super::create::Created;
+use super::create::CreateOutcome;
 use super::log::LogPlace;
 use super::rules::{Breakage, Rules};
 use std::collections::VecDeque;
@@ -36,7 +36,7 @@ pub struct LogGroup {
 
 /// The outcome of an append.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Appended {
+pub enum AppendOutcome {
     /// The group is in the log: it can be acknowledged.
     Stored,
     /// None of it is in the log, nor will be: the writer goes on.
@@ -64,26 +64,26 @@ impl Writer {
     }
 
     /// Accepts the outcome of creating a group with checksum `sum`.
-    pub fn appended(&mut self, created: Created, group: LogGroup, sum: u32) -> Appended {
+    pub fn appended(&mut self, created: CreateOutcome, group: LogGroup, sum: u32) -> AppendOutcome {
         match created {
-            Created::Ours => {
+            CreateOutcome::Ours => {
                 self.held.push_back(group);
                 (self.before, self.next) = (sum, group.place.next());
-                Appended::Stored
+                AppendOutcome::Stored
             }
             // The place stays: every further append would find the same object there. So do the groups: a flush that
             // began earlier may yet be committed, in a manifest that has to name the first group after it.
-            Created::Theirs => {
+            CreateOutcome::Theirs => {
                 self.fenced = true;
                 if self.rules.breaks(Breakage::ForgetsHeld) {
                     self.held.clear();
                 }
-                Appended::Fenced
+                AppendOutcome::Fenced
             }
-            Created::Refused => Appended::Refused,
-            Created::Unknown => {
+            CreateOutcome::Refused => AppendOutcome::Refused,
+            CreateOutcome::Unknown => {
                 self.open = false;
-                Appended::Unknown
+                AppendOutcome::Unknown
             }
         }
     }

@@ -22,7 +22,7 @@ const LOOK: Duration = Duration::from_millis(100);
 const UNREADABLE_MAX: usize = 6;
 
 /// Outcome of an attempt: its number, the process asked, and the response.
-type Attempted = (usize, u64, Result<(MessageStream, Message), Fault>);
+type AttemptOutcome = (usize, u64, Result<(MessageStream, Message), Fault>);
 
 /// A query, with the servers asked so far. When dropped, it reports the outcome of each attempt to the current work.
 pub(in super::super) struct Asking {
@@ -196,7 +196,11 @@ impl Asking {
     }
 
     /// Returns a request to a server. Dropping it cancels the request there.
-    fn attempt(&self, servers: &[ScanAt], ask: Ask) -> Result<impl Future<Output = Attempted> + Send + use<>, Fault> {
+    fn attempt(
+        &self,
+        servers: &[ScanAt],
+        ask: Ask,
+    ) -> Result<impl Future<Output = AttemptOutcome> + Send + use<>, Fault> {
         let server = servers.get(ask.server).ok_or_else(|| Fault::internal("a server that is not there was chosen"))?;
         count(&self.scans.counts.attempts);
         let (link, process) = (self.scans.link(server, &self.owner), server.process);

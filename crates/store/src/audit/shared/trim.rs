@@ -3,7 +3,7 @@
 //! The rule is that of a data folder (`trim.rs`). Lines within their holder's share are rewritten in the link that
 //! removes the chapter, so both happen or neither does.
 
-use super::super::act::{Act, Audited};
+use super::super::act::{Act, RecordedAct};
 use super::super::trim::{Shares, holder};
 use super::{CHAPTERS_MAX, Chapter, Content, SharedAudit, State};
 use crate::error::StoreError;
@@ -89,7 +89,7 @@ impl SharedAudit {
 
     /// Returns the lines of a chapter. A damaged or missing chapter counts as empty: it must not keep the log from
     /// making room. A failed call to the bucket is an error, since only chapters that were read may be removed.
-    fn lines_of(&self, chapter: Chapter) -> Result<Vec<Audited>, StoreError> {
+    fn lines_of(&self, chapter: Chapter) -> Result<Vec<RecordedAct>, StoreError> {
         let lost = |why: &str| {
             tracing::warn!(why, object = %self.chain.path(chapter.number).display(), "a part of the audit log cannot be read");
             Ok(Vec::new())
@@ -110,9 +110,9 @@ impl SharedAudit {
 }
 
 /// Parses the readable lines; the first one has this number.
-fn read(first: u64, lines: &[u8]) -> Vec<Audited> {
+fn read(first: u64, lines: &[u8]) -> Vec<RecordedAct> {
     let lines = lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-    (first..).zip(lines).filter_map(|(n, line)| Audited::read(n, line)).collect()
+    (first..).zip(lines).filter_map(|(n, line)| RecordedAct::read(n, line)).collect()
 }
 
 #[cfg(test)]

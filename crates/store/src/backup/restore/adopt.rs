@@ -1,6 +1,6 @@
 //! Restores partitions unchanged: their files are copied, verified and opened once, and the manifest is written last.
 
-use super::super::{Saved, SavedFile};
+use super::super::{SavedFile, SavedPartition};
 use super::source::Source;
 use crate::error::StoreError;
 use crate::manifest::Manifest;
@@ -16,7 +16,7 @@ use std::path::Path;
 pub(super) fn adopt(
     source: &Source,
     store: &Store,
-    partitions: &[Saved],
+    partitions: &[SavedPartition],
     progress: &mut dyn FnMut(u64),
 ) -> Result<(), StoreError> {
     let Some(first) = partitions.first() else { return Ok(()) };
@@ -38,7 +38,7 @@ pub(super) fn settings_there(store: &Store, settings: &Settings) -> Settings {
 fn adopt_one(
     source: &Source,
     store: &Store,
-    saved: &Saved,
+    saved: &SavedPartition,
     began: i64,
     progress: &mut dyn FnMut(u64),
 ) -> Result<(), StoreError> {
@@ -73,7 +73,7 @@ fn adopt_one(
 
 /// Opens a partition before it has its manifest. This rebuilds the files served beside archives, and detects missing
 /// parts.
-fn check(common: &recovery::Common, dir: &Path, manifest: &Manifest, saved: &Saved) -> Result<(), StoreError> {
+fn check(common: &recovery::Common, dir: &Path, manifest: &Manifest, saved: &SavedPartition) -> Result<(), StoreError> {
     if manifest.settings.durability == Durability::Ephemeral {
         return Ok(());
     }

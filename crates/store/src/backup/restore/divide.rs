@@ -1,20 +1,20 @@
 //! Restores a collection with another number of partitions: its events are divided by their keys, as writes are.
 //!
 //! Events keep their numbers, and so the ids generated from them. A number up to the last position at the restore no
-//! longer identifies the partition of its event. The manifests record that (`Imported`), and a lookup of such an id
+//! longer identifies the partition of its event. The manifests record that (`ImportOrigin`), and a lookup of such an id
 //! asks every partition. The partitions continue behind that position with numbers of their own, so no number is
 //! assigned twice.
 //!
 //! Not restored: dead events, earlier snapshots, and idempotency keys, because a retried batch would be divided
 //! differently.
 
-use super::super::Saved;
+use super::super::SavedPartition;
 use super::adopt::settings_there;
 use super::source::Source;
 use crate::catalog::sidecars::{read_dead, read_hidden};
 use crate::collection::Collection;
 use crate::error::StoreError;
-use crate::manifest::{FIRST_FILE, Imported, Manifest};
+use crate::manifest::{FIRST_FILE, ImportOrigin, Manifest};
 use crate::options::Settings;
 use crate::part::segment::PlainRows;
 use crate::store::{Store, partitions};
@@ -25,7 +25,7 @@ use std::sync::Arc;
 const WAITING_PART: u64 = 4;
 
 /// Checks that a collection can have the wanted number of partitions.
-pub(super) fn check(saved: &Saved, wanted: u16) -> Result<(), StoreError> {
+pub(super) fn check(saved: &SavedPartition, wanted: u16) -> Result<(), StoreError> {
     let settings = Settings { partitions: wanted, ..saved.manifest.settings.clone() };
     let named = |e: Invalid| Invalid::field("partitions", format!("the collection {}: {}", saved.name(), e.detail));
     Ok(partitions::check(&settings, &saved.manifest.schema).map_err(named)?)
@@ -35,7 +35,7 @@ pub(super) fn check(saved: &Saved, wanted: u16) -> Result<(), StoreError> {
 pub(super) fn divide(
     source: &Source,
     store: &Store,
-    saved: &[Saved],
+    saved: &[SavedPartition],
     wanted: u16,
     progress: &mut dyn FnMut(u64),
 ) -> Result<(), StoreError> {
@@ -45,8 +45,8 @@ pub(super) fn divide(
     let longest = saved.iter().map(|saved| &saved.manifest.schema).max_by_key(|schema| schema.fields.len());
     let schema = longest.unwrap_or(&first.manifest.schema).clone();
     let settings = Settings { partitions: wanted, ..settings_there(store, &first.manifest.settings) };
-    let upto = saved.iter().map(Saved::position).max().unwrap_or(0);
-    let from = saved.iter().map(Saved::position).collect();
+    let upto = saved.iter().map(SavedPartition::position).max().unwrap_or(0);
+    let from = saved.iter().map(SavedPartition::position).collect();
     inner.discard(tenant, name)?;
     inner.make_room(tenant, name, wanted)?;
     let made = inner.make_partitions(&Manifest {
@@ -65,7 +65,7 @@ pub(super) fn divide(
         hidden: None,
         log: None,
         seq_layout: SeqLayout::of(usize::from(wanted)),
-        imported: (upto > 0).then_some(Imported { upto, from }),
+        imported: (upto > 0).then_some(ImportOrigin { upto, from }),
         making: false,
         copied: true,
         ..first.manifest.clone()
@@ -81,7 +81,7 @@ pub(super) fn divide(
         read(source, one, &schema, &mut waiting)?;
     }
     waiting.write()?;
-    let (events, expected) = (waiting.events, saved.iter().map(Saved::events).sum::<u64>());
+    let (events, expected) = (waiting.events, saved.iter().map(SavedPartition::events).sum::<u64>());
     if events != expected {
         let detail = format!("the collection {name} came out with {events} events, where the backup says {expected}");
         return Err(StoreError::corrupt(&inner.dir_of(tenant, name, 0), detail));
@@ -90,7 +90,12 @@ pub(super) fn divide(
 }
 
 /// Reads the live events of a partition.
-fn read(source: &Source, saved: &Saved, schema: &Schema, waiting: &mut PendingEvents<'_>) -> Result<(), StoreError> {
+fn read(
+    source: &Source,
+    saved: &SavedPartition,
+    schema: &Schema,
+    waiting: &mut PendingEvents<'_>,
+) -> Result<(), StoreError> {
     let objects = source.objects(saved);
     let mut hidden = read_hidden(&objects, &saved.manifest)?;
     for meta in &saved.manifest.segments {

@@ -11,7 +11,7 @@ mod folder;
 mod source;
 
 use super::seal::BackupKey;
-use super::{Backup, Saved};
+use super::{Backup, SavedPartition};
 use crate::audit::AuditLog;
 use crate::bucket::{BucketStorage, check_log, restoring};
 use crate::control::ControlPlane;
@@ -23,7 +23,7 @@ use crate::seams::Bucket;
 use crate::seams::{MemoryDisk, Seams};
 use crate::store::folder::write_marker;
 use crate::store::records::Records;
-use crate::store::{Opening, Store};
+use crate::store::{OpenScope, Store};
 use crate::stream::SharedLog;
 use meridian_model::{Invalid, RecordChange};
 use source::Source;
@@ -84,7 +84,7 @@ impl Restore {
         let bare = |disk| Arc::new(DiskStorage(disk)) as Arc<dyn crate::seams::Storage>;
         // No server may open the folder before it has its marker.
         let store =
-            Store::open_as(options.clone(), seams.clone(), bare, &SharedResources::of(&options), Opening::Restoring)?;
+            Store::open_as(options.clone(), seams.clone(), bare, &SharedResources::of(&options), OpenScope::Restoring)?;
         self.collections(&source, &store, progress)?;
         for (folder, name, content) in source.records(progress)? {
             Records::named(seams.disk.clone(), &root, &folder)?.put(&name, &content)?;
@@ -122,7 +122,7 @@ impl Restore {
         let storage = BucketStorage::new(bucket.clone(), own.clone(), &options.data, 0, Duration::ZERO);
         let storage = Arc::new(storage.with_log(log, id).alone());
         let resources = SharedResources::of(&options);
-        let store = Store::open_as(options, own, |_| storage, &resources, Opening::Restoring)?;
+        let store = Store::open_as(options, own, |_| storage, &resources, OpenScope::Restoring)?;
         self.collections(&source, &store, progress)?;
         store.close()?;
         let control = ControlPlane::new(bucket.clone(), seams, u64::MAX);
@@ -151,13 +151,13 @@ impl Restore {
     }
 
     /// Returns the number of partitions that was set, if it differs from the original.
-    fn other_partitions(&self, saved: &Saved) -> Option<u16> {
+    fn other_partitions(&self, saved: &SavedPartition) -> Option<u16> {
         self.partitions.filter(|wanted| *wanted != saved.partitions())
     }
 
     fn collections(&self, source: &Source, store: &Store, progress: &mut dyn FnMut(u64)) -> Result<(), StoreError> {
         let all = &source.backup.collections;
-        let same = |a: &Saved, b: &Saved| (a.tenant(), a.name()) == (b.tenant(), b.name());
+        let same = |a: &SavedPartition, b: &SavedPartition| (a.tenant(), a.name()) == (b.tenant(), b.name());
         for of_one in all.chunk_by(same) {
             let Some(first) = of_one.first() else { continue };
             if of_one.len() != usize::from(first.partitions()) {

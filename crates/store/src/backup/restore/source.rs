@@ -2,7 +2,7 @@
 
 use super::super::folder::{BackupFolder, checksum_of, read_listing};
 use super::super::seal::BackupKey;
-use super::super::{Backup, FILES, Saved, SavedFile, SavedRecord, checksum};
+use super::super::{Backup, FILES, SavedFile, SavedPartition, SavedRecord, checksum};
 use crate::catalog::sidecars::needed_files;
 use crate::error::StoreError;
 use crate::options::PARTITIONS_MAX;
@@ -46,7 +46,7 @@ impl Source {
     }
 
     /// Checks the listing of a partition: it may be forged even if its checksum is right.
-    pub(super) fn check(&self, saved: &Saved) -> Result<(), StoreError> {
+    pub(super) fn check(&self, saved: &SavedPartition) -> Result<(), StoreError> {
         validate_name("tenant", saved.tenant())?;
         validate_name("collection", saved.name())?;
         if saved.partition() >= u32::from(PARTITIONS_MAX) || saved.partition() >= u32::from(saved.partitions()) {
@@ -82,9 +82,9 @@ impl Source {
     }
 
     /// Returns the files of a partition, under their names in the manifest. They are not verified.
-    pub(super) fn objects(&self, saved: &Saved) -> impl Objects + use<> {
+    pub(super) fn objects(&self, saved: &SavedPartition) -> impl Objects + use<> {
         let stored = saved.files.iter().map(|file| (file.name.clone(), file.stored.clone())).collect();
-        Stored { files: DiskObjects::new(self.disk.clone(), self.from.join(FILES)), stored }
+        BackupObjects { files: DiskObjects::new(self.disk.clone(), self.from.join(FILES)), stored }
     }
 
     /// Returns all records by kind and name; with their secrets if there is a key.
@@ -135,7 +135,7 @@ impl Source {
 
 /// Files of a backup, presented as the readable objects of a partition.
 #[derive(Debug)]
-struct Stored {
+struct BackupObjects {
     files: DiskObjects,
     stored: BTreeMap<String, String>,
 }
@@ -144,13 +144,13 @@ fn refused() -> io::Error {
     io::Error::new(ErrorKind::PermissionDenied, "files of a backup are only read")
 }
 
-impl Stored {
+impl BackupObjects {
     fn name<'a>(&'a self, name: &'a str) -> &'a str {
         self.stored.get(name).map_or(name, String::as_str)
     }
 }
 
-impl Objects for Stored {
+impl Objects for BackupObjects {
     fn put(&self, _: &str) -> io::Result<Box<dyn ObjectWriter>> {
         Err(refused())
     }

@@ -2,7 +2,7 @@
 
 use super::{FOLDER, MAGIC, PinContent, VERSION, ttl_us};
 use crate::bucket::Serves;
-use crate::bucket::create::{Created, create};
+use crate::bucket::create::{CreateOutcome, create};
 use crate::codec::frame;
 use crate::error::StoreError;
 use crate::seams::Bucket;
@@ -32,11 +32,11 @@ pub(crate) struct Pin {
     announcement: OnceLock<Announcement>,
     /// Time until which it holds, in microseconds of the clock's elapsed time.
     until: Arc<AtomicI64>,
-    written: Mutex<Written>,
+    written: Mutex<PinState>,
 }
 
 #[derive(Debug)]
-struct Written {
+struct PinState {
     number: u64,
     /// Numbers of pins that may exist.
     there: Vec<u64>,
@@ -62,7 +62,7 @@ impl Pin {
             reader,
             announcement: OnceLock::new(),
             until: Arc::new(AtomicI64::new(i64::MIN)),
-            written: Mutex::new(Written { number: 0, there: Vec::new(), due: i64::MIN, released: false }),
+            written: Mutex::new(PinState { number: 0, there: Vec::new(), due: i64::MIN, released: false }),
         }
     }
 
@@ -107,8 +107,8 @@ impl Pin {
         let over = written.there.len().saturating_sub(OLD_MAX);
         written.there.drain(..over);
         match create(self.bucket.as_ref(), self.clock.as_ref(), &name, &frame(MAGIC, VERSION, &json)) {
-            Ok(Created::Ours) => {}
-            Ok(Created::Theirs(_)) => return Err(StoreError::corrupt(&path, "another process wrote it")),
+            Ok(CreateOutcome::Ours) => {}
+            Ok(CreateOutcome::Theirs(_)) => return Err(StoreError::corrupt(&path, "another process wrote it")),
             Err(failure) => return Err(StoreError::io("create", &path)(failure.into_error())),
         }
         written.due = begun.saturating_add(ttl_us() / RENEW_PART);

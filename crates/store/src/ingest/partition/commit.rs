@@ -3,8 +3,8 @@
 use super::{Done, Key, Partition, Request};
 use crate::error::{StoreError, WriteError};
 use crate::ingest::bodies::{encode_expiry, encode_targets};
-use crate::ingest::idempotency::Remembered;
-use crate::ingest::stage::{Change, Outcome, Stage, Staging, kind_of};
+use crate::ingest::idempotency::RememberedWrite;
+use crate::ingest::stage::{Change, Outcome, Stage, StagedGroup, kind_of};
 use crate::options::Options;
 use crate::seams::{AppendError, Kind, Record};
 use meridian_observe as observe;
@@ -28,7 +28,7 @@ impl Partition {
         let mut stage = Stage::new(&self.entries, &context, self.position + 1);
         let mut records = Vec::new();
         // Keys first used in this group, each with the outcome of its write.
-        let mut fresh: HashMap<String, Remembered> = HashMap::new();
+        let mut fresh: HashMap<String, RememberedWrite> = HashMap::new();
         let mut taken = 0;
         for request in group {
             if let Some(known) = request.key.as_ref().and_then(|key| self.recall(key, &fresh, now)) {
@@ -41,7 +41,7 @@ impl Partition {
             if let Ok((kind, outcome, body, bytes)) = answer {
                 let events = outcome.written as u32;
                 if let Some(key) = &request.key {
-                    let what = Remembered { position: outcome.position, events, time: now, batch: key.batch };
+                    let what = RememberedWrite { position: outcome.position, events, time: now, batch: key.batch };
                     fresh.insert(key.text.clone(), what);
                 }
                 let key = request.key.map_or_else(Vec::new, |key| key.text.into_bytes());
@@ -85,7 +85,12 @@ impl Partition {
 
     /// Returns the outcome of a write under a known key, or its refusal if no more keys can be remembered; `None` for a
     /// write to stage.
-    fn recall(&self, key: &Key, fresh: &HashMap<String, Remembered>, now: i64) -> Option<Result<Done, WriteError>> {
+    fn recall(
+        &self,
+        key: &Key,
+        fresh: &HashMap<String, RememberedWrite>,
+        now: i64,
+    ) -> Option<Result<Done, WriteError>> {
         // A retry may be in the same group as its first attempt, so keys of the group count as well.
         if let Some(known) = fresh.get(&key.text).copied().or_else(|| self.keys.get(key.text.as_bytes(), now)) {
             let (position, events) = (known.position, u64::from(known.events));
@@ -150,7 +155,7 @@ impl Partition {
     }
 
     /// Makes a staged group visible.
-    fn apply(&mut self, staging: Staging, position: u64) {
+    fn apply(&mut self, staging: StagedGroup, position: u64) {
         // Parts first, then the position: a state with the new position must have the events of that position.
         staging.apply(&mut self.entries);
         self.position = position;
@@ -159,9 +164,9 @@ impl Partition {
     }
 }
 
-type Staged = (Kind, Outcome, Vec<u8>, u64);
+type StagedRecord = (Kind, Outcome, Vec<u8>, u64);
 
-fn stage_one(stage: &mut Stage<'_>, change: Change) -> Result<Staged, WriteError> {
+fn stage_one(stage: &mut Stage<'_>, change: Change) -> Result<StagedRecord, WriteError> {
     let unseen = |e: StoreError| WriteError::Refused(format!("whether the events are there cannot be seen: {e}"));
     let targets = match change {
         Change::Write(events) => {

@@ -12,7 +12,7 @@ mod sidecars;
 use crate::catalog::lineage::Lineage;
 use crate::error::{Problem, StoreError};
 use crate::ingest::bodies::encode_events;
-use crate::ingest::idempotency::{IdempotencyKeys, Remembered};
+use crate::ingest::idempotency::{IdempotencyKeys, RememberedWrite};
 use crate::ingest::stage::{Change, Events, Outcome};
 use crate::ingest::tail::Tail;
 use crate::manifest::{Manifest, SegmentEntry};
@@ -107,7 +107,7 @@ pub(crate) enum Done {
     /// Durable and visible.
     Stored(Outcome),
     /// Stored earlier under the same key.
-    Duplicate(Remembered),
+    Duplicate(RememberedWrite),
 }
 
 impl Partition {

@@ -7,7 +7,7 @@
 
 use super::Stage;
 use super::events::Events;
-use super::newest::{Newest, Object, RowLocation, Touched, object_in};
+use super::newest::{Newest, Object, RowLocation, TouchedObjects, object_in};
 use crate::error::StoreError;
 use crate::part::Fill;
 use crate::part::dead::DeadRows;
@@ -25,8 +25,8 @@ impl Stage<'_> {
         &mut self,
         killed: impl Iterator<Item = RowLocation>,
         events: Option<&Events>,
-    ) -> Result<Touched, StoreError> {
-        let mut touched = Touched::new();
+    ) -> Result<TouchedObjects, StoreError> {
+        let mut touched = TouchedObjects::new();
         if !self.is_latest() {
             return Ok(touched);
         }
@@ -58,7 +58,7 @@ impl Stage<'_> {
     }
 
     /// Shows the newest event of each object touched by a write at `position`, and hides the others.
-    pub(crate) fn show_newest(&mut self, touched: Touched, position: u64) -> Result<(), StoreError> {
+    pub(crate) fn show_newest(&mut self, touched: TouchedObjects, position: u64) -> Result<(), StoreError> {
         if touched.is_empty() {
             return Ok(());
         }

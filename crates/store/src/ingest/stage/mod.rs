@@ -35,7 +35,7 @@ pub(crate) enum Change {
 }
 
 #[derive(Debug)]
-pub(crate) struct Staged {
+pub(crate) struct StagedWrite {
     pub(crate) events: Events,
     pub(crate) position: u64,
     /// Rows that later writes of the group killed.
@@ -61,7 +61,7 @@ pub(crate) struct Stage<'a> {
     pub(crate) dead: HashMap<usize, DeadRows>,
     /// Changed hidden rows by entry.
     pub(crate) hidden: HashMap<usize, DeadRows>,
-    pub(crate) staged: Vec<Staged>,
+    pub(crate) staged: Vec<StagedWrite>,
     /// Objects looked up by writes of the group.
     pub(crate) newest: NewestCache,
     /// Position of the next write.
@@ -69,7 +69,7 @@ pub(crate) struct Stage<'a> {
 }
 
 /// A complete stage.
-pub(crate) struct Staging {
+pub(crate) struct StagedGroup {
     /// Changed dead rows by entry.
     dead: HashMap<usize, DeadRows>,
     /// Changed hidden rows by entry.
@@ -78,7 +78,7 @@ pub(crate) struct Staging {
     run: Option<Entry>,
 }
 
-impl Staging {
+impl StagedGroup {
     /// Applies the stage to the entries that it was computed from.
     pub(crate) fn apply(self, entries: &mut Vec<Entry>) {
         for (entry, dead) in self.dead {
@@ -136,7 +136,7 @@ impl<'a> Stage<'a> {
         for (row, place) in &killed {
             self.kill(*place, self.seq_of(position, *row));
         }
-        self.staged.push(Staged { events, position, dead: DeadRows::default(), hidden: DeadRows::default() });
+        self.staged.push(StagedWrite { events, position, dead: DeadRows::default(), hidden: DeadRows::default() });
         // The position is taken even if no row is visible later: positions of a log have no gaps.
         self.next += 1;
         self.show_newest(objects, position).map_err(failed)?;
@@ -254,10 +254,10 @@ impl<'a> Stage<'a> {
     }
 
     /// Sorts the new events into one memory tree.
-    pub(crate) fn finish(self, number: u64) -> Result<Staging, StoreError> {
+    pub(crate) fn finish(self, number: u64) -> Result<StagedGroup, StoreError> {
         let rows: usize = self.staged.iter().map(|s| s.events.batch.rows()).sum();
         if rows == 0 {
-            return Ok(Staging { dead: self.dead, hidden: self.hidden, run: None });
+            return Ok(StagedGroup { dead: self.dead, hidden: self.hidden, run: None });
         }
         let batches: Vec<Batch> = self.staged.iter().map(|s| s.events.batch.clone()).collect();
         let batch = Batch::concat(&batches)?;
@@ -281,7 +281,7 @@ impl<'a> Stage<'a> {
         let (dead, hidden) = self.marks_of(&order);
         let part = Part::of_rows(number, batch, keys, seqs)?;
         let run = Entry::of(part, dead, hidden);
-        Ok(Staging { dead: self.dead, hidden: self.hidden, run: Some(run) })
+        Ok(StagedGroup { dead: self.dead, hidden: self.hidden, run: Some(run) })
     }
 
     /// Returns the dead and hidden rows of the new memory tree, whose rows are the staged ones in this order.

@@ -31,7 +31,7 @@ pub(crate) struct Newest {
 pub(crate) type NewestCache = HashMap<Object, Option<Newest>>;
 
 /// Objects that a write touches, with what each showed before it.
-pub(crate) type Touched = HashMap<Object, (u64, Option<Newest>)>;
+pub(crate) type TouchedObjects = HashMap<Object, (u64, Option<Newest>)>;
 
 pub(crate) fn object_in(column: &FieldColumn<'_>, row: usize) -> Option<Object> {
     use arrow_array::Array;

@@ -143,8 +143,14 @@ impl Archive {
             file.forget(entry.directory..bytes);
             return Err(corrupt("the checksum of its directory is wrong".to_owned()));
         }
-        let mut open =
-            Open { file, path: path.to_owned(), entry, tail: tail.into(), crcs: Vec::new(), sick: Arc::default() };
+        let mut open = OpenArchive {
+            file,
+            path: path.to_owned(),
+            entry,
+            tail: tail.into(),
+            crcs: Vec::new(),
+            sick: Arc::default(),
+        };
         let read = |e: ParquetError| corrupt(format!("its directory does not read: {e}"));
         let directory = Directory::load(&Pages(Arc::new(open.clone()))).map_err(read)?;
         let checksums = directory.note(CHECKSUMS_NOTE).ok_or_else(|| corrupt("it has no checksums".to_owned()))?;
@@ -165,7 +171,7 @@ impl Archive {
         let path = &objects.path(name);
         let file = objects.open(name).map_err(StoreError::io("open", path))?;
         let bytes = file.len().map_err(StoreError::io("read", path))?;
-        let whole = Unchecked { file, bytes };
+        let whole = UncheckedFile { file, bytes };
         let read = |e: ParquetError| StoreError::corrupt(path, format!("its directory does not read: {e}"));
         let found = Directory::load(&whole).map_err(read)?.directory().filter(|directory| *directory <= bytes);
         let directory = found.ok_or_else(|| StoreError::corrupt(path, "its directory does not say where it begins"))?;
@@ -234,18 +240,18 @@ impl Archive {
 }
 
 /// The bytes of a file without a known entry.
-struct Unchecked {
+struct UncheckedFile {
     file: Arc<dyn Object>,
     bytes: u64,
 }
 
-impl Length for Unchecked {
+impl Length for UncheckedFile {
     fn len(&self) -> u64 {
         self.bytes
     }
 }
 
-impl ChunkReader for Unchecked {
+impl ChunkReader for UncheckedFile {
     type T = Box<dyn Read + Send>;
 
     fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
@@ -265,10 +271,10 @@ impl ChunkReader for Unchecked {
 
 /// The bytes of an archive, verified as the Parquet library reads them.
 #[derive(Debug, Clone)]
-struct Pages(Arc<Open>);
+struct Pages(Arc<OpenArchive>);
 
 #[derive(Debug, Clone)]
-struct Open {
+struct OpenArchive {
     file: Arc<dyn Object>,
     path: PathBuf,
     entry: ArchiveEntry,
@@ -279,7 +285,7 @@ struct Open {
     sick: Arc<AtomicBool>,
 }
 
-impl Open {
+impl OpenArchive {
     /// Reads bytes before the directory.
     fn read(&self, range: Range<u64>) -> Result<Bytes, StoreError> {
         let first = range.start / CHECKED_BYTES;

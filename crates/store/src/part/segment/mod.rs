@@ -35,7 +35,7 @@ pub(crate) use open::{Segment, SegmentAccess, SegmentFacts, seq_max_of};
 pub(crate) use plain::PlainRows;
 pub(crate) use rebuild::{REBUILT, rebuild, rebuild_from, rebuild_from_rows};
 pub(crate) use rows::{PAGE_BYTES, PAGE_ROWS_MIN, RowsFile};
-pub(crate) use write::{SegmentWriter, Written, rows_max};
+pub(crate) use write::{SegmentTotals, SegmentWriter, rows_max};
 
 /// Magic number at the start and end of a segment file.
 const MAGIC: &[u8; 8] = b"MRDNSEGM";

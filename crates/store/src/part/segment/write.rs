@@ -27,9 +27,9 @@ pub(crate) fn rows_max(schema: &Schema, wanted: u32) -> u32 {
     wanted.min((TIME_BYTES_MAX / per_row) as u32).max(CHUNK_ROWS)
 }
 
-/// The written files.
+/// The size and the statistics of the written files.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Written {
+pub(crate) struct SegmentTotals {
     pub(crate) rows: u32,
     /// Total bytes of all files.
     pub(crate) bytes: u64,
@@ -175,7 +175,7 @@ impl SegmentWriter {
     }
 
     /// Writes the index. The caller syncs the names.
-    pub(crate) fn finish(mut self) -> Result<Written, StoreError> {
+    pub(crate) fn finish(mut self) -> Result<SegmentTotals, StoreError> {
         let (key_fences, first_key_block, filter_block) = self.write_keys()?;
         let objects = self.write_objects()?;
         let forest = std::mem::replace(&mut self.forest, ForestBuilder::new(&self.schema)).finish();
@@ -209,7 +209,7 @@ impl SegmentWriter {
         let index = self.index.finish(&footer)?;
         let seqs = (self.seq_min, self.seq_max);
         let sketch = rows.map(|rows| Sketch { bounds, seqs, index, trees, rows });
-        Ok(Written { rows: self.rows, bytes: index.bytes + rows.map_or(0, |rows| rows.bytes), sketch })
+        Ok(SegmentTotals { rows: self.rows, bytes: index.bytes + rows.map_or(0, |rows| rows.bytes), sketch })
     }
 
     fn write_keys(&mut self) -> Result<(Vec<u64>, u32, Option<u32>), StoreError> {

@@ -6,8 +6,8 @@
 use crate::error::StoreError;
 use crate::manifest::Manifest;
 use crate::seams::{
-    AppendError, Catalog, CommitError, LogPlace, Newest, Object, ObjectWriter, Objects, PartitionStorage, Proof,
-    Record, Replayed, Storage, WriteLog,
+    AppendError, Catalog, CommitError, LogContents, LogPlace, Newest, Object, ObjectWriter, Objects, PartitionStorage,
+    Proof, Record, Storage, WriteLog,
 };
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -40,10 +40,10 @@ pub enum Failure {
 /// Partitions in memory, by folder. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub struct MemoryStorage {
-    partitions: Arc<Mutex<BTreeMap<PathBuf, Shared>>>,
+    partitions: Arc<Mutex<BTreeMap<PathBuf, SharedPartition>>>,
 }
 
-type Shared = Arc<Mutex<Partition>>;
+type SharedPartition = Arc<Mutex<Partition>>;
 
 #[derive(Debug, Default)]
 struct Partition {
@@ -57,7 +57,7 @@ struct Partition {
     /// The seam, the number of calls that succeed first, and how the next one fails.
     faults: Vec<(Seam, u64, Failure)>,
     /// Calls that take effect later.
-    stalled: Vec<Stalled>,
+    stalled: Vec<DelayedCall>,
 }
 
 #[derive(Debug, Clone)]
@@ -67,7 +67,7 @@ struct Content {
 }
 
 #[derive(Debug)]
-enum Stalled {
+enum DelayedCall {
     Append(u64, Vec<Record>),
     Commit(u64, Box<Manifest>),
     Put(String, Vec<u8>),
@@ -79,12 +79,12 @@ impl MemoryStorage {
         MemoryStorage::default()
     }
 
-    fn of(&self, dir: &Path) -> Shared {
+    fn of(&self, dir: &Path) -> SharedPartition {
         self.partitions.lock().entry(dir.to_owned()).or_default().clone()
     }
 
     fn each(&self, change: impl FnMut(&mut Partition)) {
-        let all: Vec<Shared> = self.partitions.lock().values().cloned().collect();
+        let all: Vec<SharedPartition> = self.partitions.lock().values().cloned().collect();
         let mut change = change;
         all.iter().for_each(|partition| change(&mut partition.lock()));
     }
@@ -104,9 +104,9 @@ impl MemoryStorage {
         self.each(|partition| {
             for call in std::mem::take(&mut partition.stalled) {
                 match call {
-                    Stalled::Append(writer, records) => drop(partition.append(writer, &records)),
-                    Stalled::Commit(follows, manifest) => drop(partition.commit(follows, &manifest)),
-                    Stalled::Put(name, bytes) => drop(partition.put(name, bytes)),
+                    DelayedCall::Append(writer, records) => drop(partition.append(writer, &records)),
+                    DelayedCall::Commit(follows, manifest) => drop(partition.commit(follows, &manifest)),
+                    DelayedCall::Put(name, bytes) => drop(partition.put(name, bytes)),
                 }
             }
         });
@@ -195,19 +195,19 @@ fn error(action: &'static str) -> StoreError {
 
 #[derive(Debug)]
 struct MemoryLog {
-    state: Shared,
+    state: SharedPartition,
     /// Number assigned by the last replay; 0 before the first.
     writer: u64,
 }
 
 impl WriteLog for MemoryLog {
-    fn replay(&mut self, flushed: u64, _: Option<LogPlace>) -> Result<Replayed, StoreError> {
+    fn replay(&mut self, flushed: u64, _: Option<LogPlace>) -> Result<LogContents, StoreError> {
         let mut state = self.state.lock();
         // From here on the appends of every earlier writer are refused, including those in flight.
         state.writer += 1;
         self.writer = state.writer;
         let records = state.records.iter().filter(|record| record.position > flushed).cloned().collect();
-        Ok(Replayed { records, ..Replayed::default() })
+        Ok(LogContents { records, ..LogContents::default() })
     }
 
     fn append(&mut self, records: &[Record]) -> Result<u64, AppendError> {
@@ -220,7 +220,7 @@ impl WriteLog for MemoryLog {
                 Err(AppendError::Unknown(error("append to")))
             }
             Some(Failure::Stalled) => {
-                state.stalled.push(Stalled::Append(self.writer, records.to_vec()));
+                state.stalled.push(DelayedCall::Append(self.writer, records.to_vec()));
                 Err(AppendError::Unknown(error("append to")))
             }
         }
@@ -247,7 +247,7 @@ impl WriteLog for MemoryLog {
 }
 
 #[derive(Debug)]
-struct MemoryCatalog(Shared);
+struct MemoryCatalog(SharedPartition);
 
 impl Catalog for MemoryCatalog {
     fn newest(&self) -> Result<Option<Newest>, StoreError> {
@@ -265,7 +265,7 @@ impl Catalog for MemoryCatalog {
                 Err(CommitError::Unknown(error("commit to")))
             }
             Some(Failure::Stalled) => {
-                state.stalled.push(Stalled::Commit(follows, Box::new(manifest.clone())));
+                state.stalled.push(DelayedCall::Commit(follows, Box::new(manifest.clone())));
                 Err(CommitError::Unknown(error("commit to")))
             }
         }
@@ -274,7 +274,7 @@ impl Catalog for MemoryCatalog {
 
 #[derive(Debug)]
 struct MemoryObjects {
-    state: Shared,
+    state: SharedPartition,
     dir: PathBuf,
 }
 
@@ -330,7 +330,7 @@ impl Objects for MemoryObjects {
 }
 
 struct MemoryWriter {
-    state: Shared,
+    state: SharedPartition,
     name: String,
     bytes: Vec<u8>,
     replace: bool,
@@ -354,7 +354,7 @@ impl ObjectWriter for MemoryWriter {
             Some(Failure::Before) => Err(eio()),
             Some(Failure::After) => state.put(name, bytes).and(Err(eio())),
             Some(Failure::Stalled) => {
-                state.stalled.push(Stalled::Put(name, bytes));
+                state.stalled.push(DelayedCall::Put(name, bytes));
                 Err(eio())
             }
         }

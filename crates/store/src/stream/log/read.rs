@@ -2,7 +2,7 @@
 
 use super::{StreamLog, number_of};
 use crate::error::StoreError;
-use crate::seams::Replayed;
+use crate::seams::LogContents;
 use crate::stream::Stream;
 use crate::stream::chain::{Chain, End};
 use bytes::Bytes;
@@ -18,7 +18,7 @@ impl StreamLog {
         stream: &dyn Stream,
         flushed: u64,
         new: bool,
-    ) -> Result<(u64, Replayed, End), StoreError> {
+    ) -> Result<(u64, LogContents, End), StoreError> {
         let bounds = stream.bounds().map_err(self.failed("read"))?;
         let mut chain = Chain::new(&self.path(), number_of(self.generation)?, flushed);
         if bounds.first <= bounds.last {
@@ -47,7 +47,7 @@ impl StreamLog {
     }
 
     /// Accepts the loss of missing records, if the operator has decided so.
-    pub(super) fn settle(&self, mut found: Replayed) -> Replayed {
+    pub(super) fn settle(&self, mut found: LogContents) -> LogContents {
         if self.accept_loss {
             for damage in found.damage.drain(..) {
                 tracing::warn!(%damage, "given up, as cluster.nats.accept_loss says");

@@ -22,7 +22,7 @@ pub(super) enum State {
     /// Part of a group is in the stream.
     Cut(Writer),
     /// The stream has lost acknowledged messages.
-    Broken(Writer, Broken),
+    Broken(Writer, LogBreak),
     /// The next replay shows whether the group after this writer's last message is in the stream.
     Stopped(Writer),
     /// Another process writes.
@@ -30,7 +30,7 @@ pub(super) enum State {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Broken {
+pub(super) enum LogBreak {
     /// The writes in this process's memory have to be flushed.
     Unflushed,
     /// A manifest covers all of it, and names the next generation.

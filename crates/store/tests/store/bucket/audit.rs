@@ -2,7 +2,7 @@
 
 use super::records::control;
 use meridian_store::bucket::{Bucket, BucketFault, MemoryBucket};
-use meridian_store::{Act, Audited, SharedAudit, StoreError};
+use meridian_store::{Act, RecordedAct, SharedAudit, StoreError};
 use sha2::{Digest, Sha256};
 
 fn act(target: impl Into<String>) -> Act {
@@ -10,8 +10,8 @@ fn act(target: impl Into<String>) -> Act {
 }
 
 /// Returns all lines, read in pages. Each must follow from the previous one.
-fn lines(log: &SharedAudit) -> Vec<Audited> {
-    let (mut after, mut lines) = (Some(0), Vec::<Audited>::new());
+fn lines(log: &SharedAudit) -> Vec<RecordedAct> {
+    let (mut after, mut lines) = (Some(0), Vec::<RecordedAct>::new());
     while let Some(from) = after {
         let page = log.page(from, 70, &|_| true).unwrap();
         assert!(page.lines.len() <= 70);

@@ -2,10 +2,10 @@
 
 use super::{Fate, Process, seams, write};
 use meridian_store::SharedLog;
-use meridian_store::bucket::{Bucket, Flushed, MemoryBucket, Survey};
+use meridian_store::bucket::{Bucket, FlushedTotals, MemoryBucket, Survey};
 use std::sync::Arc;
 
-fn look(survey: &Survey) -> Flushed {
+fn look(survey: &Survey) -> FlushedTotals {
     let mut all = survey.collections(Some(&SharedLog::Bucket)).unwrap();
     assert_eq!(all.len(), 1);
     let one = all.remove(0);

@@ -7,7 +7,7 @@ mod document;
 mod show;
 mod survey;
 
-use super::named::Named;
+use super::named::NamedCluster;
 use crate::failure::Failure;
 use crate::output::{unwritable, with_stdout};
 use clap::Args;
@@ -55,7 +55,8 @@ pub(super) struct StatusArgs {
 
 /// Runs the command.
 pub(super) fn run(args: &StatusArgs) -> Result<(), Failure> {
-    let survey = StatusSurvey::open(Named::open(args.bucket.as_deref(), args.dir.as_deref(), args.config.as_deref())?)?;
+    let survey =
+        StatusSurvey::open(NamedCluster::open(args.bucket.as_deref(), args.dir.as_deref(), args.config.as_deref())?)?;
     with_stdout(|out| {
         loop {
             let found = match survey.run() {

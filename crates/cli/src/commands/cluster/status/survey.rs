@@ -1,7 +1,7 @@
 //! Surveys a cluster from its bucket, and asks the processes of a folder whether they are alive.
 
 use super::super::connector::NetworkConnector;
-use super::super::named::{Named, nodes_of};
+use super::super::named::{NamedCluster, nodes_of};
 use super::super::nodes::{Kind, Node};
 use super::super::probe::{self, Readiness};
 use super::document::{Document, Process};
@@ -23,8 +23,8 @@ pub(super) struct StatusSurvey {
 
 impl StatusSurvey {
     /// Opens the cluster that was named.
-    pub(super) fn open(named: Named) -> Result<StatusSurvey, Failure> {
-        let Named { address, bucket, folder, config, runtime } = named;
+    pub(super) fn open(named: NamedCluster) -> Result<StatusSurvey, Failure> {
+        let NamedCluster { address, bucket, folder, config, runtime } = named;
         let tls = config.as_ref().map(|config| roles::open(&config.cluster.tls, None)).transpose()?.flatten();
         let tls = tls.map(|certificates| certificates.tls());
         let nats = config.map(|config| config.cluster.nats);

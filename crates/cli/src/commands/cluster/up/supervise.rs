@@ -30,7 +30,7 @@ const STOP_MAX: Duration = Duration::from_secs(60);
 
 /// A process, by its index in the plan.
 #[derive(Debug)]
-struct Supervised {
+struct SupervisedProcess {
     running: Option<Process>,
     started: Instant,
     /// Pause before the next start.
@@ -41,7 +41,7 @@ struct Supervised {
 
 struct Supervisor {
     plan: Plan,
-    all: Vec<Supervised>,
+    all: Vec<SupervisedProcess>,
     /// Whether the list of running processes could not be written.
     is_stale: bool,
 }
@@ -77,7 +77,7 @@ pub(super) async fn run(plan: Plan) -> Result<Outcome, Failure> {
     // Installed before anything starts: an early signal must not find the default handler.
     let mut signals = Signals::new()?;
     let now = Instant::now();
-    let new = |_: &Node| Supervised { running: None, started: now, pause: PAUSE_MIN, due: None };
+    let new = |_: &Node| SupervisedProcess { running: None, started: now, pause: PAUSE_MIN, due: None };
     let all = plan.nodes.nodes.iter().map(new).collect();
     let mut supervisor = Supervisor { plan, all, is_stale: false };
     let started = tokio::select! {

@@ -52,7 +52,7 @@ impl Dilation {
 /// Returns the pace of an owner (`immediate`) or a scan server.
 pub(super) fn pace(immediate: bool) -> Result<Option<Arc<dyn Pace>>, Failure> {
     let Some(dilation) = Dilation::read()? else { return Ok(None) };
-    let pace = Dilated::of(&dilation, immediate);
+    let pace = DilatedServer::of(&dilation, immediate);
     pace.map(|pace| Some(Arc::new(pace) as Arc<dyn Pace>)).map_err(|why| Failure::Usage(format!("{FILE}: {why}")))
 }
 
@@ -67,7 +67,7 @@ pub(super) fn widen(config: &mut Config) -> Result<(), Failure> {
 
 /// A server of the study.
 #[derive(Debug)]
-struct Dilated {
+struct DilatedServer {
     costs: Costs,
     immediate: bool,
     times: u32,
@@ -76,8 +76,8 @@ struct Dilated {
     cores: Cores,
 }
 
-impl Dilated {
-    fn of(dilation: &Dilation, immediate: bool) -> Result<Dilated, String> {
+impl DilatedServer {
+    fn of(dilation: &Dilation, immediate: bool) -> Result<DilatedServer, String> {
         let file = dilation.scenario.display();
         let text = std::fs::read_to_string(&dilation.scenario).map_err(|e| format!("{file}: {e}"))?;
         let Scenario::Scan(tier) = Scenario::read(&text, &dilation.set)? else {
@@ -86,7 +86,7 @@ impl Dilated {
         let costs = tier.costs.ok_or_else(|| format!("{file}: expected a table [costs]"))?;
         let turnaround_ms = tier.work().map_or(0.0, |work| work.turnaround_ms);
         let storage = Storage::open(&dilation.storage, tier.machine.storage_nodes);
-        Ok(Dilated {
+        Ok(DilatedServer {
             costs,
             immediate,
             times: dilation.times,
@@ -97,7 +97,7 @@ impl Dilated {
     }
 }
 
-impl Pace for Dilated {
+impl Pace for DilatedServer {
     fn take(&self, batch: &Batch) -> io::Result<()> {
         let of = |name| {
             let values = batch.schema().field_index(name).and_then(|field| batch.field(field));
@@ -255,7 +255,7 @@ mod tests {
         let dilation = Dilation { scenario, set: Vec::new(), times: 20, storage, slots: 8 };
         let why = |text: &str| {
             std::fs::write(&file, text).unwrap();
-            Dilated::of(&dilation, false).unwrap_err()
+            DilatedServer::of(&dilation, false).unwrap_err()
         };
         assert!(why("kind = 1").contains("scan-tier"));
         let tier = include_str!("../../../../../../bench/studies/scan-tier.toml");

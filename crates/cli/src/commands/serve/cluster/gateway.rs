@@ -2,7 +2,7 @@
 
 use super::super::http::{self, ClientListeners, Source};
 use super::assignment::own_url;
-use super::{Joins, Opened, blocking, dilate, membership, servers};
+use super::{Joins, OpenRole, blocking, dilate, membership, servers};
 use crate::certificates::Certificates;
 use crate::config::{Config, Role};
 use crate::failure::Failure;
@@ -36,8 +36,8 @@ pub(in super::super) async fn gateway(
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), Failure> {
     let certificates = roles::open(&config.cluster.tls, None)?;
-    let Opened { listeners, seams, bucket, member, drained, obeying } =
-        Opened::open(&mut config, Role::Gateway).await?;
+    let OpenRole { listeners, seams, bucket, member, drained, obeying } =
+        OpenRole::open(&mut config, Role::Gateway).await?;
     let stop = member.until(stop);
     let records = ControlPlane::new(bucket.clone(), &seams, config.store.audit_bytes);
     dilate::widen(&mut config)?;

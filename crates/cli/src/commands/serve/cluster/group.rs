@@ -87,7 +87,7 @@ impl Process {
 
 /// Why owning ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Ended {
+enum EndReason {
     Stopped,
     /// Handed over to another process.
     Passed,
@@ -120,14 +120,14 @@ pub(super) async fn run(
         };
         let owned = own(&process, group, &lease_holder, &mut log, epoch, &mut passes).await;
         process.serves(group, false);
-        if !matches!(owned, Ok(Ended::Stopped)) {
+        if !matches!(owned, Ok(EndReason::Stopped)) {
             lease_holder.say(epoch, None);
         }
         match owned {
-            Ok(Ended::Stopped) => break,
-            Ok(Ended::Passed) if *stopping.borrow() => break,
-            Ok(Ended::Passed) => {}
-            Ok(Ended::Lost) => {
+            Ok(EndReason::Stopped) => break,
+            Ok(EndReason::Passed) if *stopping.borrow() => break,
+            Ok(EndReason::Passed) => {}
+            Ok(EndReason::Lost) => {
                 say(&format!("lost{of}: another process may have taken over; what was acknowledged is in the bucket"));
             }
             // The lease is given up at once, since another process may be able to open them.
@@ -148,19 +148,19 @@ async fn own(
     log: &mut SharedLog,
     epoch: u64,
     passes: &mut mpsc::Receiver<Pass>,
-) -> Result<Ended, Failure> {
+) -> Result<EndReason, Failure> {
     let Process { config, bucket, seams, .. } = process;
     let mut stopping = process.stopping.clone();
-    let Some(store) = open(process, group, lease_holder, epoch, log).await? else { return Ok(Ended::Lost) };
+    let Some(store) = open(process, group, lease_holder, epoch, log).await? else { return Ok(EndReason::Lost) };
     // A loss is accepted once, and not for what is found missing at a later takeover.
     log.opened();
     // Before gateways can reach this process, since they read the records as soon as they do.
     if group.number() == 0 && !records::move_in(config, lease_holder, epoch, bucket, &store, seams).await? {
-        return Ok(Ended::Lost);
+        return Ok(EndReason::Lost);
     }
     // Opening takes time: a process that lost the lease meanwhile must not serve, even if it has the lease again.
     if !lease_holder.holds(epoch) {
-        return Ok(Ended::Lost);
+        return Ok(EndReason::Lost);
     }
     // Weak: a renewal in progress must not keep the data folder locked.
     let asked = Arc::downgrade(&store);
@@ -195,18 +195,18 @@ async fn own(
         let pass = tokio::select! {
             () = async { drop(stopping.wait_for(|stop| *stop).await) } => None,
             Some(pass) = passes.recv() => Some(pass),
-            () = lost => break Ended::Lost,
+            () = lost => break EndReason::Lost,
         };
         let passed = match pass {
             Some(pass) => holder.obey(pass).await,
             None if holder.leave().await => true,
-            None => break Ended::Stopped,
+            None => break EndReason::Stopped,
         };
         if passed {
-            break Ended::Passed;
+            break EndReason::Passed;
         }
     };
-    if ended == Ended::Passed {
+    if ended == EndReason::Passed {
         // Running responses continue for a while, unless this process gets the group back first.
         process.serves(group, false);
         let back = async {
@@ -216,14 +216,14 @@ async fn own(
     } else {
         mounted.unmount().await;
     }
-    if ended != Ended::Stopped || !lease_holder.holds(epoch) || store.is_outdated() {
+    if ended != EndReason::Stopped || !lease_holder.holds(epoch) || store.is_outdated() {
         // Not flushed again: the next owner has replayed the rest, and its log is fenced against this one. Not just
         // dropped: a long read would keep the folder locked, and this process may be the next owner.
         blocking("leaving the collections", move || store.abandon()).await?;
         return Ok(match ended {
-            Ended::Passed => ended,
-            _ if *stopping.borrow() => Ended::Stopped,
-            _ => Ended::Lost,
+            EndReason::Passed => ended,
+            _ if *stopping.borrow() => EndReason::Stopped,
+            _ => EndReason::Lost,
         });
     }
     // Flushed while the lease still holds, so that the next owner replays no log.

@@ -25,11 +25,11 @@ const GRACE_TTLS: u32 = 2;
 
 /// A process of a cluster. Once dropped it reports nothing more, and counts for a few seconds.
 pub(super) struct Member {
-    shared: Arc<Shared>,
+    shared: Arc<MemberState>,
     turns: Mutex<JoinSet<()>>,
 }
 
-struct Shared {
+struct MemberState {
     roll: Roll,
     orders: Orders,
     levels: Levels,
@@ -80,7 +80,7 @@ impl Member {
             leases: Vec::new(),
             done: None,
         };
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(MemberState {
             roll: Roll::new(bucket.clone(), seams, process, ttl),
             orders: Orders::new(bucket.clone(), seams, process),
             levels: levels(bucket, seams),
@@ -243,7 +243,7 @@ async fn ordered(mut orders: watch::Receiver<Option<(u64, OrderKind)>>) -> (u64,
 }
 
 /// Runs a turn on a thread that may block. An unresponsive bucket is tried again in the next turn.
-async fn turn(shared: &Arc<Shared>, mut progress: Progress) -> Result<Progress, Failure> {
+async fn turn(shared: &Arc<MemberState>, mut progress: Progress) -> Result<Progress, Failure> {
     let shared = shared.clone();
     blocking("the roll of the cluster", move || {
         if let Err(error) = shared.turn(&mut progress) {
@@ -254,7 +254,7 @@ async fn turn(shared: &Arc<Shared>, mut progress: Progress) -> Result<Progress, 
     .await
 }
 
-impl Shared {
+impl MemberState {
     fn turn(&self, progress: &mut Progress) -> Result<(), StoreError> {
         let node = self.node.borrow().clone();
         let said = self.roll.say(&node)?;

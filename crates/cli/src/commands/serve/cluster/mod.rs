@@ -66,7 +66,7 @@ pub(super) struct Joins {
 }
 
 /// Result of starting a process that serves clients.
-struct Opened {
+struct OpenRole {
     listeners: ClientListeners,
     seams: Seams,
     bucket: Arc<dyn Bucket>,
@@ -77,9 +77,9 @@ struct Opened {
     obeying: JoinSet<()>,
 }
 
-impl Opened {
+impl OpenRole {
     /// Opens the listeners first, so that a wrong address is reported before anything slow.
-    async fn open(config: &mut Config, role: Role) -> Result<Opened, Failure> {
+    async fn open(config: &mut Config, role: Role) -> Result<OpenRole, Failure> {
         let listeners = ClientListeners::open(config).await?;
         let seams = seams()?;
         let bucket = open_bucket(&config.cluster, &seams).await?;
@@ -89,7 +89,7 @@ impl Opened {
         let (told, drained) = watch::channel(false);
         let mut obeying = JoinSet::new();
         obeying.spawn(member.obey(told));
-        Ok(Opened { listeners, seams, bucket, member, drained, obeying })
+        Ok(OpenRole { listeners, seams, bucket, member, drained, obeying })
     }
 }
 

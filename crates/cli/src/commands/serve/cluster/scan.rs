@@ -4,7 +4,7 @@ use super::super::http::{self, Source};
 use super::log::open_log;
 use super::memory::Pool;
 use super::owner::reached_by;
-use super::{Opened, blocking, dilate, membership, records};
+use super::{OpenRole, blocking, dilate, membership, records};
 use crate::certificates::Certificates;
 use crate::config::{Config, Role, Roles, Scan};
 use crate::failure::Failure;
@@ -31,7 +31,8 @@ pub(in super::super) async fn scan(
     mut config: Config,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), Failure> {
-    let Opened { listeners, seams, bucket, member, drained, obeying } = Opened::open(&mut config, Role::Scan).await?;
+    let OpenRole { listeners, seams, bucket, member, drained, obeying } =
+        OpenRole::open(&mut config, Role::Scan).await?;
     let stop = member.until(stop);
     let mut port = GatewayListener::open(&config.cluster.scan, &config.cluster.tls).await?;
     let host = port.as_ref().and_then(|port| port.address.rsplit_once(':')).map(|(host, _)| host.to_owned());
