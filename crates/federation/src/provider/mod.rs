@@ -1,8 +1,9 @@
 //! Providers: the sources that a search queries.
 //!
-//! A provider is a declaration file ([`SourceDeclaration`](crate::Declared), queried over HTTP by [`RemoteProvider`]) or a Rust
-//! type that implements [`Provider`], such as [`LocalProvider`] for Meridian's collections. Either passes its results
-//! to a [`Sink`] and returns how the request ended. Its part of a search is a [`Leg`].
+//! A provider is a declaration file ([`SourceDeclaration`](crate::SourceDeclaration), queried over HTTP by
+//! [`RemoteProvider`]) or a Rust type that implements [`Provider`], such as [`LocalProvider`] for Meridian's
+//! collections. Either passes its results to a [`Sink`] and returns how the request ended. Its part of a search is a
+//! [`Leg`].
 
 mod drift;
 mod leg;
