@@ -152,7 +152,7 @@ fn money(sum: f64) -> String {
 fn words(machine: &Machine) -> String {
     let (law, most) = (&machine.law, machine.users_most);
     let mut text = format!(
-        "MeasuredTrial at up to {most:.0} users, a machine answers at most {:.1} requests a second. ",
+        "Measured at up to {most:.0} users, a machine answers at most {:.1} requests a second. ",
         machine.rate_most
     );
     text += &law.words();

@@ -255,7 +255,7 @@ fn machines_are_bought_until_each_has_a_rate_that_it_answers_in_time() {
     assert_eq!((cheapest.size, cheapest.per_day), (2, 48.0));
     assert!((cheapest.per_thousand_satisfied.unwrap() / (48.0 / 43_200.0) - 1.0).abs() < 0.01);
     let words = priced.paragraph();
-    assert!(words.starts_with("MeasuredTrial at up to 16 users, a machine answers at most 6"), "{words}");
+    assert!(words.starts_with("Measured at up to 16 users, a machine answers at most 6"), "{words}");
     assert!(words.contains("The scalability law fits") && words.contains("By it one user has 100."), "{words}");
     assert!(words.contains("machines = 2 at 48.00 USD a day, 0.00111 per thousand satisfied"), "{words}");
     let svg = priced.picture();

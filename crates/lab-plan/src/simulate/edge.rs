@@ -45,7 +45,7 @@ pub fn edge(scenario: &Table, objective: &Objective) -> Result<Estimate, String>
 }
 
 /// Widens an edge by the error of its scenario's calibration
-/// ([`Calibration::error`](super::calibrate::Calibrated::error)). A server whose times are longer by a share holds a
+/// ([`Calibration::error`](super::calibrate::Calibration::error)). A server whose times are longer by a share holds a
 /// rate lower by the same share. So the interval grows by that on both sides.
 pub fn with_error(edge: Estimate, error: f64) -> Estimate {
     let reach = |ratio: f64| (ratio.ln().hypot((1.0 + error).ln())).exp();

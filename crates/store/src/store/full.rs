@@ -1,6 +1,6 @@
 //! Detects a full disk by its own errors.
 //!
-//! A [`WatchedDisk`] disk forwards every call and records which file found no space. The record is cleared once a trial
+//! A [`WatchedDisk`] forwards every call and records which file found no space. The record is cleared once a trial
 //! finds space again, so no client's write is needed for that.
 
 use crate::error::is_full;
