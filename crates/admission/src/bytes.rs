@@ -81,6 +81,11 @@ impl ByteBudget {
         self.budget.pool.lock().exceeds(&self.tenant)
     }
 
+    /// Returns whether both are the same budget, of any tenants.
+    pub fn is_same_budget(&self, other: &ByteBudget) -> bool {
+        Arc::ptr_eq(&self.budget, &other.budget)
+    }
+
     /// Returns whether both belong to the same tenant.
     pub fn is_of_same_tenant(&self, other: &ByteBudget) -> bool {
         self.tenant == other.tenant

@@ -40,7 +40,7 @@ pub use cluster::gateways::{Gateway, Gateways, Runs, advertised};
 pub use cluster::member::Member;
 pub use collections::items::write::BATCH_TIMES;
 pub use config::network::Network;
-pub use config::{BaseMap, ServerConfig};
+pub use config::{ADMINISTRATION_BYTES, BaseMap, ServerConfig};
 pub use entry::guard::Hosts;
 pub use meridian_saved::{SLOTS, Slot};
 pub use protocol::host_name::HostName;

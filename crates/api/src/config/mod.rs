@@ -18,6 +18,9 @@ use meridian_saved::SavedSettings;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// Memory for requests and responses of operators who administer the server.
+pub const ADMINISTRATION_BYTES: usize = 4 << 20;
+
 /// Settings of the HTTP server. [`ServerConfig::default`] suits one machine with a few cores.
 #[derive(Debug, Clone)]
 pub struct ServerConfig {

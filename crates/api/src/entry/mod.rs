@@ -47,15 +47,17 @@ use crate::request::quota;
 #[cfg(feature = "flight")]
 use crate::request::route::{Access, Action, Resource};
 use crate::request::route::{Class, Handler, ResponseFuture};
+use crate::response::whole::{self, Refusal};
 use crate::routes::ROUTES;
 use crate::searches::relay;
 use crate::state::AppState;
 use axum::body::{Body, HttpBody};
 #[cfg(feature = "flight")]
 use axum::http::Uri;
-use axum::http::{HeaderMap, HeaderName, Method, Request, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, Method, Request, StatusCode, Version, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
+use meridian_admission::ByteBudget;
 use meridian_admission::gate::{self, Account, Gate, Permit};
 use meridian_admission::identity::Caller;
 use meridian_observe::{self as observe, Stage};
@@ -168,7 +170,7 @@ impl Entry {
                 return Box::pin(refuse(response, request)).await;
             }
         };
-        let is_relayed = arrival.relayed.is_some();
+        let (is_relayed, version) = (arrival.relayed.is_some(), request.version());
         // The gateway that relayed it has already counted it.
         let entered = if is_relayed { Ok(None) } else { quota::enter(&self.state, row.route, &caller, arrival.at) };
         let place = match entered {
@@ -192,6 +194,11 @@ impl Entry {
         let class = fields::first(request.headers(), &PRIORITY).map_or(gate::Class::Interactive, context::class_of);
         let is_write = row.route.class == Class::Write;
         let account = || Account { ledger: caller.ledger.clone(), class, is_write };
+        let is_administration = row.route.is_administration() && caller.is_operator();
+        let answers = || match is_administration {
+            true => self.state.administration.clone(),
+            false => self.state.answers.of(&caller.tenant),
+        };
         let permit = match row.route.class {
             // These take permits later: a write once its body has arrived, a stream for each read.
             Class::Write | Class::Stream => None,
@@ -220,7 +227,8 @@ impl Entry {
                 let question = (&segments, request.uri().query());
                 let response = places::near(&self.state, &caller, question, permit, deadline).await;
                 let response = response.unwrap_or_else(IntoResponse::into_response);
-                let response = self.encoded(response, &accepted, &caller).await;
+                let response = self.held(response, version, Refusal::Allowed, &answers);
+                let response = self.encoded(response, &accepted, &caller, (version, &answers)).await;
                 outgoing::charged(response, &caller, place, &self.state, None)
             }
             Handler::Boxed(handler) => {
@@ -229,6 +237,10 @@ impl Entry {
                 let elsewhere = relay::elsewhere(&self.state, row.route, &segments, is_relayed);
                 let (segments, lease) = (Segments::of(&segments), Lease::new(gate.clone(), account(), permit));
                 lease.hold();
+                // A refusal would deny a change that was made.
+                let refusal = if row.route.is_read() { Refusal::Allowed } else { Refusal::Excluded };
+                // The response of another gateway arrives as it is sent.
+                let is_here = elsewhere.is_none();
                 let (head, body) = request.into_parts();
                 let target = head.uri.clone();
                 let (body, rest) = unread::lend(&head.headers, Body::new(body));
@@ -253,6 +265,9 @@ impl Entry {
                     Some(act) => Box::pin(audit::recorded(self.state.clone(), act, handled)).await,
                     None => handled.await,
                 };
+                if is_here {
+                    response = self.held(response, version, refusal, &answers);
+                }
                 // Held until here even if the handler does not take the permit.
                 drop(lease);
                 tags::of_target(response.headers_mut(), &target);
@@ -268,7 +283,7 @@ impl Entry {
                 if is_relayed {
                     return response;
                 }
-                let response = self.encoded(response, &accepted, &caller).await;
+                let response = self.encoded(response, &accepted, &caller, (version, &answers)).await;
                 outgoing::charged(response, &caller, place, &self.state, tracked)
             }
         };
@@ -286,11 +301,28 @@ impl Entry {
     }
 
     /// Encodes the response with the coding that its client prefers.
-    async fn encoded(&self, response: Response, accepted: &Accepted, caller: &Caller) -> Response {
-        match accepted.coding() {
-            None => response,
-            Some(coding) => Box::pin(coding::apply(response, coding, accepted, caller, &self.state)).await,
-        }
+    async fn encoded(
+        &self,
+        response: Response,
+        accepted: &Accepted,
+        caller: &Caller,
+        (version, answers): (Version, impl Fn() -> ByteBudget),
+    ) -> Response {
+        let Some(coding) = accepted.coding() else { return response };
+        let response = Box::pin(coding::apply(response, coding, accepted, caller, &self.state)).await;
+        // It takes less than before.
+        self.held(response, version, Refusal::Excluded, answers)
+    }
+
+    /// Charges a complete response to the memory for responses, until its client has received it.
+    fn held(
+        &self,
+        response: Response,
+        version: Version,
+        refusal: Refusal,
+        answers: impl Fn() -> ByteBudget,
+    ) -> Response {
+        whole::charged(response, version, refusal, answers, &self.state)
     }
 
     /// Returns the gate of a class.

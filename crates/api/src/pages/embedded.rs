@@ -113,7 +113,8 @@ fn file_response(name: &str, file: rust_embed::EmbeddedFile, cache: &'static str
     if let Some(at) = file.metadata.last_modified().map(|seconds| UNIX_EPOCH + Duration::from_secs(seconds)) {
         respond::insert(&mut headers, header::LAST_MODIFIED, &fmt_http_date(at));
     }
-    (headers, file.data.into_owned()).into_response()
+    // Not a copy: it is part of the program.
+    (headers, file.data).into_response()
 }
 
 fn media_type(name: &str) -> &'static str {

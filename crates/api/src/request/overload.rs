@@ -24,6 +24,12 @@ pub fn overloaded(state: &AppState, detail: String, quota: usize) -> Problem {
     with_limit(Problem::new(Kind::Overloaded, detail).retry_after(retry), policy, room)
 }
 
+/// The refusal while there is no memory for a response.
+pub fn no_room(state: &AppState) -> Problem {
+    let why = "the responses that clients have not taken yet use all the memory set aside for them: try again, or ask for less at once";
+    overloaded(state, why.to_owned(), state.config.requests_running_max)
+}
+
 /// The refusal while all slots for work on passwords are taken.
 pub fn passwords(state: &AppState, slots: usize) -> Problem {
     overloaded(state, "too many passwords are being checked: try again".to_owned(), slots)

@@ -2,7 +2,7 @@
 
 use crate::protocol::problem::{Kind, Problem, Result};
 use crate::request::overload;
-use crate::request::route::{Access, Action, Class, Resource, Route};
+use crate::request::route::{Access, Action, Resource, Route};
 use crate::state::AppState;
 use axum::http::Method;
 use meridian_admission::identity::Identity;
@@ -33,13 +33,9 @@ enum Use {
 /// Returns the use of a route. Deleting does not count as adding: a tenant that has used up its space must be able to
 /// make room.
 fn use_of(route: &Route) -> Use {
-    match (route.class, route.access) {
-        (Class::Reserved, _) | (_, Access::Needs(_, Resource::Server | Resource::Tokens | Resource::Audit)) => {
-            Use::Nothing
-        }
-        (_, Access::Needs(Action::Write, Resource::Collection | Resource::Places))
-            if route.method != Method::DELETE =>
-        {
+    match route.access {
+        _ if route.is_administration() => Use::Nothing,
+        Access::Needs(Action::Write, Resource::Collection | Resource::Places) if route.method != Method::DELETE => {
             Use::Adding
         }
         _ => Use::Reading,

@@ -8,3 +8,4 @@ pub mod stream;
 #[cfg(feature = "flight")]
 pub mod tables;
 pub mod unchanged;
+pub mod whole;

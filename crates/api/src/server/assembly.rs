@@ -4,7 +4,7 @@ use crate::access;
 use crate::access::issuer_files;
 use crate::access::records::{InRecords, RECORDS};
 use crate::cluster::member::Member;
-use crate::config::ServerConfig;
+use crate::config::{ADMINISTRATION_BYTES, ServerConfig};
 use crate::operation::backup;
 use crate::searches::keep::InCollections;
 use crate::server::background::GatedBackground;
@@ -107,6 +107,7 @@ impl AppState {
             batches: ByteBudget::new(config.batch_bytes_total),
             answers: ByteBudget::new(config.answer_bytes_total - config.answer_bytes_total / CONDITIONS_PART),
             encoders: ByteBudget::new(config.answer_bytes_total / ENCODERS_PART),
+            administration: ByteBudget::new(ADMINISTRATION_BYTES),
             conditions: ByteBudget::new(config.answer_bytes_total / CONDITIONS_PART),
             memory: ByteBudget::new(usize::try_from(config.query_bytes_total).unwrap_or(usize::MAX)),
             readers: Readers::default(),

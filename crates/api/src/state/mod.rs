@@ -106,6 +106,8 @@ pub struct StateInner {
     pub answers: ByteBudget,
     /// Of these, bytes of encoders.
     pub encoders: ByteBudget,
+    /// Bytes of requests and complete responses of operators who administer the server: they need nothing of a tenant.
+    pub administration: ByteBudget,
     /// Bytes of the conditions of open event streams; no eviction frees them.
     pub conditions: ByteBudget,
     /// Memory in which queries collect data before they can respond.

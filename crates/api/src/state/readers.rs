@@ -152,7 +152,10 @@ impl Readers {
     fn owing(&self, answers: &ByteBudget) -> Vec<Arc<dyn UnreadData>> {
         // Cloned outside the registry's lock, which is never held together with a client's lock.
         let mut clients: Vec<Arc<dyn UnreadData>> = self.0.all.lock().values().cloned().collect();
-        clients.retain(|one| one.answers().is_of_same_tenant(answers) || one.answers().exceeds_guarantee());
+        clients.retain(|one| {
+            let held = one.answers();
+            held.is_same_budget(answers) && (held.is_of_same_tenant(answers) || held.exceeds_guarantee())
+        });
         clients
     }
 

@@ -20,25 +20,25 @@ use tokio_rustls::TlsConnector;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A client of one connection.
-struct Client {
+pub struct Client {
     requests: SendRequest<Bytes>,
     connection: JoinHandle<Result<(), h2::Error>>,
 }
 
 /// Starts a server with a collection of one event, and returns its certificate.
-fn house(config: ServerConfig) -> (Server, Shown) {
+pub fn house(config: ServerConfig) -> (Server, Shown) {
     let shown = Shown::new();
     let server = Server::within(shown.tls(), config);
     (server, shown)
 }
 
-fn run<T>(what: impl Future<Output = T>) -> T {
+pub fn run<T>(what: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async { tokio::time::timeout(PATIENCE, what).await.expect("it does not hang") })
 }
 
 impl Client {
-    async fn connect(server: &Server, shown: &Shown, builder: &h2::client::Builder) -> Client {
+    pub async fn connect(server: &Server, shown: &Shown, builder: &h2::client::Builder) -> Client {
         let config = shown.client(&[b"h2"], rustls::ALL_VERSIONS);
         let stream = TcpStream::connect(server.address).await.unwrap();
         let name = ServerName::try_from("localhost").unwrap();
@@ -48,12 +48,12 @@ impl Client {
         Client { requests, connection: tokio::spawn(connection) }
     }
 
-    async fn new(server: &Server, shown: &Shown) -> Client {
+    pub async fn new(server: &Server, shown: &Shown) -> Client {
         Client::connect(server, shown, &h2::client::Builder::new()).await
     }
 
     /// Sends a request with its body.
-    async fn send(&mut self, request: Request<()>, body: &[u8]) -> Result<Response<RecvStream>, h2::Error> {
+    pub async fn send(&mut self, request: Request<()>, body: &[u8]) -> Result<Response<RecvStream>, h2::Error> {
         let mut requests = self.requests.clone().ready().await?;
         let (response, mut stream) = requests.send_request(request, body.is_empty())?;
         let mut rest = Bytes::copy_from_slice(body);
@@ -68,7 +68,13 @@ impl Client {
         response.await
     }
 
-    async fn ask(&mut self, method: Method, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Response<Vec<u8>> {
+    pub async fn ask(
+        &mut self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> Response<Vec<u8>> {
         let mut request = Request::builder().method(method).uri(format!("https://localhost{path}"));
         for (name, value) in headers {
             request = request.header(*name, *value);
@@ -76,7 +82,7 @@ impl Client {
         whole(self.send(request.body(()).unwrap(), body).await.unwrap()).await.unwrap()
     }
 
-    async fn get(&mut self, path: &str) -> Response<Vec<u8>> {
+    pub async fn get(&mut self, path: &str) -> Response<Vec<u8>> {
         self.ask(Method::GET, path, &[], b"").await
     }
 }
@@ -92,7 +98,7 @@ async fn whole(response: Response<RecvStream>) -> Result<Response<Vec<u8>>, h2::
     Ok(Response::from_parts(parts, body))
 }
 
-fn text(response: &Response<Vec<u8>>) -> String {
+pub fn text(response: &Response<Vec<u8>>) -> String {
     String::from_utf8_lossy(response.body()).into_owned()
 }
 

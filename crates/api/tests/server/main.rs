@@ -83,5 +83,6 @@ mod tls;
 mod tokens;
 mod truth;
 mod unread;
+mod unread_documents;
 mod users;
 mod writing;

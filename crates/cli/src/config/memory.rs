@@ -94,6 +94,7 @@ pub(super) fn budget(config: &Config) -> Vec<(&'static str, u64)> {
         ("streams", stream * server.streams_max as u64),
         ("searches", (search.buffer_bytes_total + search.answer_bytes_total) as u64),
         ("saved searches", saved_bytes(server)),
+        ("administration", meridian_api::ADMINISTRATION_BYTES as u64),
         ("passwords", PASSWORD_BYTES),
         ("merges", merge_bytes(config)),
         (if config.role == Role::Scan { "program" } else { "program and trees" }, PROGRAM_BYTES),

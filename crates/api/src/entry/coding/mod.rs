@@ -18,6 +18,7 @@ mod encoder;
 pub use accepted::Accepted;
 
 use crate::protocol::tags;
+use crate::response::whole::Charged;
 use crate::state::AppState;
 use axum::body::{Body, HttpBody};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -125,7 +126,11 @@ pub async fn apply(
                 Err(error) => return Response::from_parts(parts, Body::new(encoded::FailedBody(Some(error)))),
             };
             match encoded::whole(encoder, &whole, &charge) {
-                Some(coded) if coded.len() < whole.len() || accepted.refuses_plain() => Body::from(coded),
+                Some(coded) if coded.len() < whole.len() || accepted.refuses_plain() => {
+                    // What was charged is dropped.
+                    parts.extensions.remove::<Charged>();
+                    Body::from(coded)
+                }
                 _ => return Response::from_parts(parts, Body::from(whole)),
             }
         }

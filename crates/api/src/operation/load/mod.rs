@@ -154,13 +154,14 @@ fn memory(state: &AppState) -> Vec<MemoryLoad> {
 }
 
 /// Returns the memory pools shared by tenants, by purpose.
-fn pools(state: &AppState) -> [(&'static str, &ByteBudget); 5] {
+fn pools(state: &AppState) -> [(&'static str, &ByteBudget); 6] {
     [
         ("bodies", &state.bodies),
         ("batches", &state.batches),
         ("answers", &state.answers),
         ("conditions", &state.conditions),
         ("queries", &state.memory),
+        ("administration", &state.administration),
     ]
 }
 

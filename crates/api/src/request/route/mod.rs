@@ -76,6 +76,19 @@ impl RequestBody {
     }
 }
 
+impl Route {
+    /// Returns whether it changes nothing.
+    pub fn is_read(&self) -> bool {
+        self.method == Method::GET || matches!(self.access, Access::Needs(Action::Read, _))
+    }
+
+    /// Returns whether it administers the server or its callers: this must work even if a tenant uses all that it may.
+    pub fn is_administration(&self) -> bool {
+        matches!(self.class, Class::Reserved)
+            || matches!(self.access, Access::Needs(_, Resource::Server | Resource::Tokens | Resource::Audit))
+    }
+}
+
 /// One row.
 pub struct Route {
     /// Its method; GET includes HEAD.

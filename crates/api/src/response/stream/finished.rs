@@ -5,8 +5,9 @@ use super::reader::Reader;
 use super::sink;
 use crate::protocol::problem::{Kind, Problem, Result};
 use crate::request::scope::Scope;
+use crate::response::whole::{self, Charged};
 use axum::body::Body;
-use axum::http::HeaderMap;
+use axum::http::{Extensions, HeaderMap};
 use axum::response::{IntoResponse, Response};
 use meridian_query::CancelFlag;
 use std::sync::Arc;
@@ -16,9 +17,11 @@ use std::sync::Arc;
 pub fn finished(state: &Scope, headers: HeaderMap, bytes: Vec<u8>) -> Result<Response> {
     let (length, answers) = (bytes.len(), state.answers());
     let mut chunks = sink::charged(state, &answers, bytes)?;
+    let mut extensions = Extensions::new();
     let body = if chunks.len() < 2 {
-        Body::from(chunks.pop().unwrap_or_default())
+        whole::evictable(chunks.pop().unwrap_or_default(), &answers, state, &mut extensions)
     } else {
+        extensions.insert(Charged);
         let pipe = Arc::new(Pipe::new(usize::MAX, answers));
         let put = pipe.put(None, chunks.into_iter(), true);
         put.map_err(|_| Problem::new(Kind::Internal, "a new pipe is closed"))?;
@@ -27,5 +30,6 @@ pub fn finished(state: &Scope, headers: HeaderMap, bytes: Vec<u8>) -> Result<Res
     };
     let mut response = body.into_response();
     *response.headers_mut() = headers;
+    *response.extensions_mut() = extensions;
     Ok(response)
 }

@@ -20,8 +20,10 @@ pub use sink::Sink;
 
 use crate::protocol::problem::Result;
 use crate::request::blocking::Run;
+use crate::response::whole;
 use crate::state::AppState;
 use axum::body::Body;
+use axum::http::Extensions;
 use axum::response::{IntoResponse, Response};
 use job::{BlockingWait, Job};
 use meridian_admission::gate::Permit;
@@ -77,13 +79,14 @@ fn connect(state: &AppState, permit: &Permit, control: &Control) -> (Arc<Pipe>, 
 
 async fn respond(state: &AppState, pipe: &Arc<Pipe>, reader: Reader) -> Result<Response> {
     let headers = reader.head().await?;
-    // A response that fits in one chunk is already complete. It is sent with its length, and needs no place in the
-    // registry, because there is nothing to evict.
+    let mut extensions = Extensions::new();
+    // A response that fits in one chunk is already complete. It is sent with its length.
     let body = match reader.take_complete() {
-        Some(data) => Body::from(data),
+        Some(data) => whole::evictable(data, pipe.answers(), state, &mut extensions),
         None => Body::new(reader.registered(state.readers.register(pipe.clone()))),
     };
     let mut response = body.into_response();
     *response.headers_mut() = *headers;
+    *response.extensions_mut() = extensions;
     Ok(response)
 }

@@ -4,11 +4,12 @@ use super::job::BlockingWait;
 use super::pipe::{Pipe, ReaderGone};
 
 use crate::protocol::problem::{Kind, Problem, Result};
-use crate::request::overload::overloaded;
+use crate::request::overload::no_room;
+use crate::response::whole;
 use crate::state::AppState;
 use axum::http::HeaderMap;
 use bytes::Bytes;
-use meridian_admission::{ByteBudget, ByteShare};
+use meridian_admission::ByteBudget;
 use std::sync::Arc;
 
 /// The sink to which a query writes its response. Bytes are collected in [`Sink::buffer`] and sent as chunks.
@@ -127,35 +128,18 @@ pub(super) fn charged(state: &AppState, answers: &ByteBudget, mut bytes: Vec<u8>
         bytes.shrink_to_fit();
     }
     let Some(mut share) = state.readers.reserve(&*state.clock, answers, bytes.capacity()) else {
-        return Err(overloaded(
-            state,
-            "the responses that clients have not taken yet use all the memory set aside for them: try again, or ask for less at once"
-                .to_owned(),
-            state.config.requests_running_max,
-        ));
+        return Err(no_room(state));
     };
     let chunk_bytes = chunk_bytes(state);
     // Up to two chunks in one: a copy would cost more than the finer granularity saves.
     if bytes.len() <= 2 * chunk_bytes {
-        return Ok(vec![Bytes::from_owner(BudgetedBytes { bytes, _share: Some(share) })]);
+        return Ok(vec![whole::of_share(bytes, share)]);
     }
     let (mut chunks, mut rest) = (Vec::new(), bytes.as_slice());
     while !rest.is_empty() {
         let (chunk, left) = rest.split_at(if rest.len() > 2 * chunk_bytes { chunk_bytes } else { rest.len() });
-        chunks.push(Bytes::from_owner(BudgetedBytes { bytes: chunk.to_vec(), _share: Some(share.split(chunk.len())) }));
+        chunks.push(whole::of_share(chunk.to_vec(), share.split(chunk.len())));
         rest = left;
     }
     Ok(chunks)
-}
-
-/// Bytes that return their share of the budget once they are sent.
-struct BudgetedBytes {
-    bytes: Vec<u8>,
-    _share: Option<ByteShare>,
-}
-
-impl AsRef<[u8]> for BudgetedBytes {
-    fn as_ref(&self) -> &[u8] {
-        &self.bytes
-    }
 }

@@ -1,0 +1,102 @@
+//! Documents that no client of HTTP/2 reads: they count as responses, refuse others at the limit, and give way to them.
+
+use crate::http2::{Client, house, run};
+use crate::support::Server;
+use h2::RecvStream;
+use http::{Method, Request, Response};
+use meridian_api::ServerConfig;
+use serde_json::Value;
+use std::time::{Duration, Instant};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+const BUDGET: usize = 2 << 20;
+/// Over 100 KB, and built for each request.
+const LARGE: &str = "/openapi.json";
+/// A few kilobytes.
+const SMALL: &str = "/conformance";
+/// The streams of one connection.
+const STREAMS: usize = 100;
+
+async fn client(server: &Server, shown: &crate::tls::Shown) -> Client {
+    // No body is ever read.
+    Client::connect(server, shown, h2::client::Builder::new().initial_window_size(0)).await
+}
+
+async fn unread(client: &mut Client, path: &str) -> Response<RecvStream> {
+    let request = Request::get(format!("https://localhost{path}")).body(()).unwrap();
+    client.send(request, b"").await.unwrap()
+}
+
+fn metric(text: &str, name: &str) -> usize {
+    let line = text.lines().find(|line| line.starts_with(&format!("{name} "))).unwrap_or_else(|| panic!("{name}"));
+    line.rsplit(' ').next().unwrap().parse().unwrap()
+}
+
+async fn held(reader: &mut Client) -> usize {
+    metric(&crate::http2::text(&reader.get("/metrics").await), "meridian_answer_bytes")
+}
+
+fn config() -> ServerConfig {
+    ServerConfig { answer_bytes_total: BUDGET, write_stall: 10 * PATIENCE, compress: false, ..ServerConfig::default() }
+}
+
+#[test]
+fn documents_that_nobody_reads_are_refused_at_the_limit_and_give_way_to_others() {
+    let (server, shown) = house(config());
+    run(async {
+        let mut reader = Client::new(&server, &shown).await;
+        let (mut attacker, mut open, mut refused) = (client(&server, &shown).await, Vec::new(), 0);
+        for _ in 0..STREAMS {
+            let response = unread(&mut attacker, LARGE).await;
+            refused += usize::from(response.status() == 503);
+            open.push(response);
+        }
+        assert!(refused > 0, "all were served");
+        let held_now = held(&mut reader).await;
+        assert!(held_now > 0 && held_now <= BUDGET, "{held_now}");
+        // A refusal is that of every overload.
+        let problem = loop {
+            let answer = reader.get(LARGE).await;
+            if answer.status() == 503 {
+                break answer;
+            }
+            open.push(unread(&mut attacker, LARGE).await);
+        };
+        let text: Value = serde_json::from_slice(problem.body()).unwrap();
+        assert!(problem.headers().contains_key("retry-after") && problem.headers().contains_key("ratelimit"));
+        assert!(text["detail"].as_str().unwrap().contains("that clients have not taken yet"), "{text}");
+        // What was done is reported.
+        let plain = [("content-type", "text/plain")];
+        let made = reader.ask(Method::PUT, "/collections/c", &plain, b"n:Integer,*geom:Point").await;
+        assert_eq!(made.status(), 201);
+        // Those that read nothing give way to one that reads.
+        let begun = Instant::now();
+        while reader.get(LARGE).await.status() != 200 {
+            assert!(begun.elapsed() < PATIENCE, "nobody gives way");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        let metrics = crate::http2::text(&reader.get("/metrics").await);
+        assert!(metric(&metrics, "meridian_readers_gave_way_total") > 0);
+        assert_eq!(reader.get(SMALL).await.status(), 200);
+        drop((attacker, open));
+        while held(&mut reader).await > 0 {
+            assert!(begun.elapsed() < PATIENCE, "their memory is never returned");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    });
+}
+
+#[test]
+fn small_documents_that_nobody_reads_count_over_http_2() {
+    let (server, shown) = house(config());
+    run(async {
+        let mut reader = Client::new(&server, &shown).await;
+        let size = reader.get(SMALL).await.body().len();
+        assert!((1 << 10..16 << 10).contains(&size), "{size}");
+        let (mut attacker, mut open) = (client(&server, &shown).await, Vec::new());
+        for _ in 0..STREAMS / 2 {
+            open.push(unread(&mut attacker, SMALL).await);
+        }
+        assert!(held(&mut reader).await >= size * STREAMS / 2);
+    });
+}
