@@ -6,6 +6,7 @@
 use crate::failure::Failure;
 use jiff::Timestamp;
 use meridian_api::{Certificate, CertificateFault, Tls};
+use meridian_store::seams::expect_file;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
@@ -199,13 +200,9 @@ impl<T: Renew> Certificates<T> {
     }
 }
 
-/// Reads a file that is read again and again. A pipe gives its content once, and then holds up its reader for good.
+/// Reads a file that is read again and again.
 fn read_file(path: &Path) -> std::io::Result<Vec<u8>> {
-    let kind = std::fs::metadata(path)?.file_type();
-    if !kind.is_file() {
-        let text = "expected a file that can be read again, and not a pipe, a folder or a device";
-        return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, text));
-    }
+    expect_file(path)?;
     std::fs::read(path)
 }
 

@@ -29,7 +29,7 @@ pub use log_reader::{LogPoll, LogReader};
 pub use memory::{CrashStyle, Failure, FaultKind, MemoryDisk, MemoryStorage, Seam};
 pub use objects::{DiskObjects, Object, ObjectWriter, Objects, ReadHint};
 pub use random::{Random, SeededRandom, SystemRandom};
-pub use real::RealDisk;
+pub use real::{RealDisk, expect_file};
 pub use record::{Kind, Record};
 pub use storage::{PartitionStorage, Registry, Storage};
 pub use write_log::{AppendError, LogContents, LogPlace, WriteLog};

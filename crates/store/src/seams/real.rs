@@ -24,6 +24,21 @@ struct RealLock(#[expect(dead_code, reason = "held, never read: closing the file
 
 impl DiskLock for RealLock {}
 
+/// Checks that a path is that of a file. A pipe gives its content once, and holds up whoever opens it until another
+/// process does.
+///
+/// # Errors
+/// A sentence with what was expected, or the error of the file system.
+pub fn expect_file(path: &Path) -> io::Result<()> {
+    match std::fs::metadata(path)?.file_type().is_file() {
+        true => Ok(()),
+        false => {
+            let text = "expected a file that can be read again, and not a pipe, a folder or a device";
+            Err(io::Error::new(io::ErrorKind::InvalidInput, text))
+        }
+    }
+}
+
 impl Disk for RealDisk {
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>> {
         let mut options = OpenOptions::new();
@@ -40,6 +55,12 @@ impl Disk for RealDisk {
             OpenMode::CreateNew => options.read(true).write(true).create_new(true),
             OpenMode::Create => options.read(true).write(true).create(true).truncate(true),
         };
+        if matches!(mode, OpenMode::Read | OpenMode::ReadWrite | OpenMode::Create) {
+            match expect_file(path) {
+                Err(e) if e.kind() == io::ErrorKind::NotFound && mode == OpenMode::Create => {}
+                checked => checked?,
+            }
+        }
         Ok(Arc::new(RealFile(options.open(path)?)))
     }
 

@@ -24,6 +24,7 @@ mod objects;
 mod once;
 mod pages;
 mod partitions;
+mod pipes;
 mod renaming;
 mod repair;
 mod retention;
