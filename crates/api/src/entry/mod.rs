@@ -251,6 +251,7 @@ impl Entry {
                     caller: caller.clone(),
                     segments,
                     lease: lease.clone(),
+                    is_administration,
                     body_bytes_max: row
                         .route
                         .body

@@ -20,6 +20,7 @@ use std::sync::Arc;
 pub struct Scope {
     state: AppState,
     view: View,
+    is_administration: bool,
     body_bytes_max: usize,
 }
 
@@ -27,7 +28,7 @@ impl Scope {
     /// Creates the scope of a caller, for a request without a body.
     pub fn new(state: AppState, caller: Caller) -> Scope {
         let view = View::new(state.backend.clone(), caller);
-        Scope { state, view, body_bytes_max: 0 }
+        Scope { state, view, is_administration: false, body_bytes_max: 0 }
     }
 
     /// Checks the credential again after something that takes time: it may have been revoked meanwhile.
@@ -60,9 +61,13 @@ impl Scope {
         self.body_bytes_max
     }
 
-    /// Returns the memory for request bodies, as seen by the caller's tenant.
+    /// Returns the memory for request bodies, as seen by the caller's tenant; for an operator who administers the
+    /// server, that of administration.
     pub fn bodies(&self) -> ByteBudget {
-        self.state.bodies.of(&self.caller().tenant)
+        match self.is_administration {
+            true => self.state.administration.clone(),
+            false => self.state.bodies.of(&self.caller().tenant),
+        }
     }
 
     /// Returns the memory for events being read from bodies, as seen by the caller's tenant.
@@ -124,6 +129,7 @@ impl FromRequestParts<AppState> for Scope {
         // Set by the entry point once the caller's access to the route is checked.
         match parts.extensions.get::<Dispatch>() {
             Some(dispatch) => Ok(Scope {
+                is_administration: dispatch.is_administration,
                 body_bytes_max: dispatch.body_bytes_max,
                 ..Scope::new(state.clone(), dispatch.caller.clone())
             }),

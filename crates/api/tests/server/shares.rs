@@ -108,6 +108,30 @@ fn bodies_of_one_tenant_leave_room_for_those_of_another() {
 }
 
 #[test]
+fn bodies_of_the_default_tenant_leave_room_for_those_of_operators() {
+    const KIB: usize = 1 << 10;
+    let stall = Duration::from_secs(600);
+    let config = ServerConfig { body_bytes_total: 64 * KIB, body_stall: stall, ..ServerConfig::default() };
+    let shared = Shared::start(config);
+    // The other tenant is guaranteed a quarter of it.
+    let mut held =
+        shared.begin(&shared.quiet, "POST", "/collections/ships/items", &[GEOJSON, ("content-length", "49152")]);
+    held.write_all(&vec![b' '; 48 * KIB - 1]).unwrap();
+    shared.wait_for_bodies(48 * KIB);
+    let create = |by: &str| shared.ask(by, "POST", "/tokens", &[JSON], br#"{"role":"reader"}"#);
+    let refused = create(&shared.quiet);
+    assert!(refused.problem(503)["detail"].as_str().unwrap().contains("memory"), "{}", refused.text());
+    let made = create(&shared.operator);
+    assert_eq!(made.status, 201, "{}", made.text());
+    let patched = shared.ask(&shared.operator, "PATCH", "/tenants/greedy", &[JSON], br#"{"weight":3}"#);
+    assert_eq!(patched.status, 200, "{}", patched.text());
+    // Events of an operator are like those of everyone.
+    let events = shared.ask(&shared.operator, "POST", "/collections/ships/items", &[GEOJSON], &body(1, 10));
+    assert_eq!(events.status, 503, "{}", events.text());
+    drop(held);
+}
+
+#[test]
 fn what_a_question_takes_in_memory_is_taken_from_the_memory_for_bodies() {
     let shared = Shared::start(ServerConfig { body_bytes_total: 1 << 20, ..ServerConfig::default() });
     // Four bytes of text for a list with room for four values.

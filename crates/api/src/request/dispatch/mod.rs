@@ -35,6 +35,8 @@ pub struct Dispatch {
     pub segments: Segments,
     /// Its permit to run.
     pub lease: Lease,
+    /// Whether an operator administers the server with it.
+    pub is_administration: bool,
     /// Max bytes of its body.
     pub body_bytes_max: usize,
 }
