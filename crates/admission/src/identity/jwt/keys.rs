@@ -11,6 +11,8 @@ use std::path::PathBuf;
 pub const DOCUMENT_BYTES_MAX: usize = 256 << 10;
 /// Max keys of an issuer.
 const KEYS_MAX: usize = 100;
+/// Max keys of one id and algorithm that are tried: each costs a forged token a verification.
+const SAME_ID_MAX: usize = 4;
 /// Min bytes of a secret, equal to the length of its digest (RFC 7518, 3.2).
 const SECRET_BYTES_MIN: usize = 32;
 
@@ -85,15 +87,19 @@ impl KeySet {
         self.0.len()
     }
 
-    /// Returns the key for a token with this algorithm and this key id, or no key id.
-    pub fn find(&self, id: Option<&str>, algorithm: Algorithm) -> Option<&Key> {
-        let mut of_algorithm = self.0.iter().filter(|key| key.algorithm == algorithm);
+    /// Returns the keys that may have signed a token with this algorithm and this key id, or no key id. There are
+    /// several if an issuer gives the same id to more than one key (RFC 7517, 4.5), and at most [`SAME_ID_MAX`].
+    pub fn fitting(&self, id: Option<&str>, algorithm: Algorithm) -> Vec<&Key> {
+        let of_algorithm = self.0.iter().filter(|key| key.algorithm == algorithm);
         match id {
             Some(id) if self.0.iter().any(|key| key.id.is_some()) => {
-                of_algorithm.find(|key| key.id.as_deref() == Some(id))
+                of_algorithm.filter(|key| key.id.as_deref() == Some(id)).take(SAME_ID_MAX).collect()
             }
-            // Without a key id, there must be exactly one key of this algorithm.
-            _ => of_algorithm.next().filter(|_| of_algorithm.next().is_none()),
+            _ => {
+                let all: Vec<&Key> = of_algorithm.take(2).collect();
+                // Without a key id, there must be exactly one key of this algorithm.
+                if all.len() == 1 { all } else { Vec::new() }
+            }
         }
     }
 }

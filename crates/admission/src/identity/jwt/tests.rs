@@ -41,6 +41,36 @@ fn a_token_of_every_kind_of_key_stands_for_its_subject() {
 }
 
 #[test]
+fn keys_of_one_id_all_count_within_a_bound() {
+    let keys = Keys::new();
+    let registry = trusting(&keys);
+    let issuer = registry.issuers().iter().next().unwrap();
+    let ed = |seed: u8| Ed25519KeyPair::from_seed_unchecked(&[seed; 32]).unwrap();
+    let key = |seed: u8| json!({ "kid": "same", "kty": "OKP", "crv": "Ed25519", "x": BASE64.encode(ed(seed).public_key().as_ref()) });
+    // One of another kind is tried for its own algorithm alone.
+    let mut rsa = keys.set()["keys"][0].clone();
+    rsa["kid"] = json!("same");
+    let set = json!({ "keys": [rsa, key(20), key(21), key(22), key(23), key(24)] });
+    registry.issuers().take_keys(issuer, set.to_string().as_bytes()).unwrap();
+    let by = |seed: u8| {
+        sealed(&json!({ "alg": "EdDSA", "kid": "same" }), &claims(), |message| ed(seed).sign(message).as_ref().to_vec())
+    };
+    for seed in 20..24 {
+        assert_eq!(&*registry.caller(&by(seed), NOW).unwrap().name, "jwt:login:mary", "{seed}");
+    }
+    for seed in [24, 30] {
+        assert_eq!(registry.caller(&by(seed), NOW).unwrap_err(), Unknown::Jwt("its signature is wrong"), "{seed}");
+    }
+    let of_rsa = keys.token(json!({ "alg": "RS256", "kid": "same" }), &claims());
+    assert!(registry.caller(&of_rsa, NOW).is_ok());
+    // What a later key signed must still be for this server.
+    let foreign = with(|claims| claims["aud"] = json!("other"));
+    let foreign =
+        sealed(&json!({ "alg": "EdDSA", "kid": "same" }), &foreign, |message| ed(21).sign(message).as_ref().to_vec());
+    assert_eq!(registry.caller(&foreign, NOW).unwrap_err(), Unknown::Jwt("it is for another audience"));
+}
+
+#[test]
 fn a_token_that_is_not_what_it_claims_stands_for_nobody() {
     let keys = Keys::new();
     let registry = trusting(&keys);

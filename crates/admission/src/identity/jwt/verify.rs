@@ -40,12 +40,13 @@ pub(super) fn verify(issuers: &[Issuer], text: &str, expected: Expected<'_>, now
     let of_it = |issuer: &&Issuer| claims.get("iss").is_some_and(|iss| *iss == *issuer.settings.issuer);
     let issuer = issuers.iter().find(of_it).ok_or(Unknown::Jwt("its issuer is not trusted"))?;
     let keys = issuer.keys.load();
-    let Some(key) = keys.find(header.kid.as_deref(), header.alg) else {
+    let fitting = keys.fitting(header.kid.as_deref(), header.alg);
+    if fitting.is_empty() {
         issuer.wants_keys.notify_one();
         return Err(Unknown::Jwt("its key is not known, or not for its algorithm"));
-    };
+    }
     let settings = &issuer.settings;
-    let mut validation = Validation::new(key.algorithm);
+    let mut validation = Validation::new(header.alg);
     validation.set_issuer(&[&settings.issuer]);
     validation.aud = Some(match expected {
         Expected::Credential => settings.audiences.iter().cloned().collect::<HashSet<_>>(),
@@ -54,8 +55,14 @@ pub(super) fn verify(issuers: &[Issuer], text: &str, expected: Expected<'_>, now
     validation.set_required_spec_claims(&["exp", "iss", "aud", "sub"]);
     // The library would read the machine's clock; the caller passes the time.
     validation.validate_exp = false;
-    let token = jsonwebtoken::decode::<Claims>(text, &key.key, &validation).map_err(|e| why(e.kind()))?;
-    let Claims(claims) = token.claims;
+    let mut decoded = Err(ErrorKind::InvalidSignature);
+    for key in fitting {
+        decoded = jsonwebtoken::decode::<Claims>(text, &key.key, &validation).map_err(|e| e.kind().clone());
+        if !matches!(decoded, Err(ErrorKind::InvalidSignature)) {
+            break;
+        }
+    }
+    let Claims(claims) = decoded.map_err(|kind| why(&kind))?.claims;
     let skew = micros(settings.skew);
     let expires = time(&claims, "exp")?.ok_or(Unknown::Jwt("it does not expire"))?.saturating_add(skew);
     if now >= expires {
