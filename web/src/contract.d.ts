@@ -66,6 +66,7 @@ export interface Contract {
   TokenAnswer: TokenAnswer;
   TokenList: TokenList;
   TokenInfo: TokenInfo;
+  DamagedToken: DamagedToken;
   TenantInfo: TenantInfo;
   TenantList: TenantList;
   UserInfo: UserInfo;
@@ -1343,6 +1344,10 @@ export interface TokenList {
    * In order of creation.
    */
   tokens: TokenInfo[];
+  /**
+   * For operators: tokens whose records are damaged, which admit nobody. Absent if there are none.
+   */
+  damaged?: DamagedToken[];
 }
 /**
  * A token, without its secret.
@@ -1372,6 +1377,19 @@ export interface TokenInfo {
    * When it expires; absent where it does not.
    */
   expires?: string;
+}
+/**
+ * A token whose record is damaged.
+ */
+export interface DamagedToken {
+  /**
+   * Names the token, to revoke it.
+   */
+  id: string;
+  /**
+   * What is wrong with its record.
+   */
+  detail: string;
 }
 /**
  * A tenant.

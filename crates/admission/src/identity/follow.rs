@@ -10,7 +10,7 @@ use super::{Caller, DEFAULT_TENANT, Login, Tenant, Token, User};
 use crate::ledger::Ledger;
 use meridian_model::RecordChange;
 use serde::Serialize;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 /// Max retries of a conflicting change.
@@ -130,12 +130,47 @@ impl Registry {
             changes.extend(gone.map(RecordChange::remove));
         }
         changes.extend(news.changes);
+        let damaged = match news.whole && !self.vault.is_shared() {
+            true => Some(self.take_out_damaged(&mut changes)?),
+            // A link of a chain holds changes of any records, so none can be left out.
+            false => None,
+        };
         let changes = Changes::read(changes)?;
         *seen = news.version;
         // The process that ended the sessions removes their records. If it cannot, they go when sessions are tended.
         let (_, changed) = self.take_up(changes);
         self.changed_tenants.lock().extend(changed);
+        if let Some(damaged) = damaged {
+            let state = State { damaged, ..State::clone(&self.now.load()) };
+            self.now.store(Arc::new(state));
+        }
         Ok(())
+    }
+
+    /// Takes damaged tokens out of all records, and returns their ids with what is wrong. A token's record holds the
+    /// rights of its holder and nothing else, so without it nobody may do more. A damaged session is like an unreadable
+    /// one: it costs its user a sign-in.
+    ///
+    /// # Errors
+    /// [`Fault::Vault`] for a damaged record of another kind.
+    fn take_out_damaged(&self, changes: &mut Vec<RecordChange>) -> Result<BTreeMap<String, String>, Fault> {
+        let mut damaged = BTreeMap::new();
+        for (name, why) in self.vault.damaged() {
+            match name.strip_prefix(KINDS.token) {
+                Some(id) => _ = damaged.insert(id.to_owned(), why),
+                None if name.starts_with(KINDS.session) => changes.push(RecordChange::put(name, Vec::new())),
+                None => return Err(Fault::Vault(why)),
+            }
+        }
+        changes.retain(|RecordChange { name, content }| {
+            let Some((id, content)) = name.strip_prefix(KINDS.token).zip(content.as_deref()) else { return true };
+            let read = token_of(name, content);
+            if let Err(why) = &read {
+                damaged.insert(id.to_owned(), why.to_string());
+            }
+            read.is_ok()
+        });
+        Ok(damaged)
     }
 
     /// Returns the names of all known records.
@@ -184,16 +219,21 @@ impl Registry {
     }
 }
 
+fn token_of(name: &str, content: &[u8]) -> Result<Token, Fault> {
+    let token = read::<Token>(name, content)?;
+    match token.digest() {
+        Some(_) => Ok(token),
+        None => Err(Fault::Vault(format!("{name} has no digest of a secret"))),
+    }
+}
+
 impl Changes {
     fn read(changes: Vec<RecordChange>) -> Result<Changes, Fault> {
         let mut all = Changes::default();
         for RecordChange { name, content } in changes {
             let content = content.as_deref();
             if let Some(id) = name.strip_prefix(KINDS.token) {
-                let token = content.map(|content| read::<Token>(&name, content)).transpose()?;
-                if token.as_ref().is_some_and(|token| token.digest().is_none()) {
-                    return Err(Fault::Vault(format!("{name} has no digest of a secret")));
-                }
+                let token = content.map(|content| token_of(&name, content)).transpose()?;
                 all.tokens.push((id.to_owned(), token));
             } else if let Some(tenant) = name.strip_prefix(KINDS.tenant) {
                 all.tenants.push((tenant.to_owned(), content.map(|content| read(&name, content)).transpose()?));
@@ -279,6 +319,7 @@ impl State {
         if token.is_some() && self.tokens.get(&id).is_some_and(|known| Some(&known.token) == token.as_ref()) {
             return;
         }
+        self.damaged.remove(&id);
         ends.callers.extend(self.tokens.remove(&id).map(|known| known.caller.clone()));
         if let Some(known) = token.and_then(|token| self.known(token)) {
             self.tokens.insert(id, Arc::new(known));

@@ -38,6 +38,11 @@ pub trait Vault: Send + Sync {
     /// all.
     fn since(&self, version: u64) -> Result<Option<RecordNews>, VaultError>;
 
+    /// Returns the records that [`Vault::since`] left out of all, because they are damaged, and what is wrong with each.
+    fn damaged(&self) -> Vec<(String, String)> {
+        Vec::new()
+    }
+
     /// Commits changes in order, durably, and returns the resulting version. Returns `None`, with nothing done, if
     /// another process changed the records after `follows`.
     fn commit(&self, follows: u64, changes: &[RecordChange]) -> Result<Option<u64>, VaultError>;
@@ -158,6 +163,8 @@ pub(super) struct State {
     pub tokens: HashMap<String, Arc<TokenEntry>>,
     pub tenants: BTreeMap<String, Member>,
     pub users: BTreeMap<Login, Arc<User>>,
+    /// The ids of tokens whose records are damaged, and what is wrong with each. They admit nobody.
+    pub damaged: BTreeMap<String, String>,
 }
 
 /// A tenant in memory.
@@ -180,8 +187,9 @@ impl Registry {
     /// Reads all records.
     ///
     /// # Errors
-    /// [`Fault::Vault`] if they cannot be read, or one of them is not a token, tenant or user. A server that skipped a
-    /// token could be open to everyone.
+    /// [`Fault::Vault`] if they cannot be read, or one of them is not a tenant or user. Without a tenant's record its
+    /// suspension would be lost, and without a user's, another user could take its name. A damaged token in a folder
+    /// admits nobody, and is listed by [`Registry::damaged_tokens`].
     pub fn open(vault: Arc<dyn Vault>) -> Result<Registry, Fault> {
         Registry::open_trusting(vault, Issuers::new(Vec::new()))
     }
@@ -225,7 +233,8 @@ impl Registry {
     /// Returns whether no credential exists; the server is then open to programs on its own machine.
     pub fn is_empty(&self) -> bool {
         let state = self.now.load();
-        state.tokens.is_empty() && state.users.is_empty() && self.issuers.is_empty()
+        // A damaged token counts: damage must not open the server.
+        state.tokens.is_empty() && state.damaged.is_empty() && state.users.is_empty() && self.issuers.is_empty()
     }
 
     /// Returns the caller for the text of a token: a token of this server, or a JSON Web Token.
@@ -257,6 +266,19 @@ impl Registry {
         tokens.retain(|token| tenant.is_none_or(|tenant| token.tenant == tenant));
         tokens.sort_by(|a, b| (a.created, &a.id).cmp(&(b.created, &b.id)));
         tokens
+    }
+
+    /// Returns the ids of tokens whose records are damaged, and what is wrong with each.
+    pub fn damaged_tokens(&self) -> BTreeMap<String, String> {
+        self.now.load().damaged.clone()
+    }
+
+    /// Removes the record of a damaged token.
+    pub fn remove_damaged_token(&self, id: &str) -> Result<(), Fault> {
+        self.change(|seen| match self.now.load().damaged.contains_key(id) {
+            true => self.write(seen, vec![RecordChange::remove(record(KINDS.token, id))]),
+            false => Err(Fault::Absent("token", id.to_owned())),
+        })
     }
 
     /// Creates a token. Returns it with its text, which is not stored.

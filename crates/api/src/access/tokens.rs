@@ -1,7 +1,7 @@
 //! `/tokens`: an admin manages the tokens of its tenant, an operator those of every tenant.
 
 use crate::access::audit::Note;
-use crate::contract::{TokenAnswer, TokenInfo, TokenList};
+use crate::contract::{DamagedToken, TokenAnswer, TokenInfo, TokenList};
 use crate::protocol::params::Params;
 use crate::protocol::problem::{Kind, Problem, Result};
 use crate::request::context::Context;
@@ -16,6 +16,7 @@ use meridian_admission::identity::{Fault, NewToken, Token};
 use meridian_model::policy::access::{Grant, Pattern, Role};
 use meridian_model::{schema_json, time};
 use serde::Deserialize;
+use std::collections::BTreeMap;
 
 /// The body of a request.
 #[derive(Deserialize)]
@@ -104,12 +105,19 @@ fn expiry(text: &str, now: i64) -> Result<i64> {
 pub async fn list(state: Scope, context: Context) -> Result<Response> {
     Params::parse(context.query.as_deref())?.finish()?;
     let tokens = managed(&state).iter().map(TokenInfo::from).collect();
-    respond::json("application/json", &TokenList { tokens })
+    let damaged = damaged(&state).into_iter().map(|(id, detail)| DamagedToken { id, detail }).collect();
+    respond::json("application/json", &TokenList { tokens, damaged })
 }
 
 /// `DELETE /tokens/{id}`
 pub async fn delete(state: Scope, Path(id): Path<String>, context: Context) -> Result<Response> {
     Params::parse(context.query.as_deref())?.finish()?;
+    if damaged(&state).contains_key(&id) {
+        let removed = id.clone();
+        super::change(&state, move |state| state.registry.remove_damaged_token(&removed)).await?;
+        tracing::info!(by = &*state.caller().name, token = id, "damaged token removed");
+        return Ok(respond::no_content());
+    }
     // Tokens of others are reported as absent, so that ids cannot be probed.
     if !managed(&state).iter().any(|token| token.id == id) {
         return Err(errors::access_problem(Fault::Absent("token", id)));
@@ -128,6 +136,14 @@ fn managed(state: &Scope) -> Vec<Token> {
     let mut tokens = state.registry.tokens(tenant(state));
     tokens.retain(|token| super::manages(state, &token.grant()));
     tokens
+}
+
+/// Returns the damaged tokens, whose tenants are unknown, if the caller is an operator.
+fn damaged(state: &Scope) -> BTreeMap<String, String> {
+    match state.caller().is_operator() {
+        true => state.registry.damaged_tokens(),
+        false => BTreeMap::new(),
+    }
 }
 
 /// Returns the tenant whose tokens the caller may manage; `None` for all.

@@ -40,6 +40,18 @@ pub struct TokenAnswer {
 pub struct TokenList {
     /// In order of creation.
     pub tokens: Vec<TokenInfo>,
+    /// For operators: tokens whose records are damaged, which admit nobody. Absent if there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub damaged: Vec<DamagedToken>,
+}
+
+/// A token whose record is damaged.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct DamagedToken {
+    /// Names the token, to revoke it.
+    pub id: String,
+    /// What is wrong with its record.
+    pub detail: String,
 }
 
 /// A tenant.

@@ -18,7 +18,9 @@ mod searches;
 pub mod text;
 mod tiles;
 
-pub use access::{Session, TenantInfo, TenantList, TokenAnswer, TokenInfo, TokenList, UserInfo, UserList};
+pub use access::{
+    DamagedToken, Session, TenantInfo, TenantList, TokenAnswer, TokenInfo, TokenList, UserInfo, UserList,
+};
 pub use analysis::{Account, Density, ExplainedGroups, ExplainedItems, Groups, Track, TrackSummary, Tracks};
 pub use audit::AuditPage;
 pub use capabilities::{Conformance, Health, Landing, ProblemDetails, Version};

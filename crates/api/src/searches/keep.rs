@@ -229,7 +229,7 @@ mod tests {
         let seams = Seams::real();
         let store = Arc::new(Store::open(Options::ephemeral(), seams.clone()).unwrap());
         let backend: Arc<dyn Backend> = Embedded::new(store);
-        let registry = Arc::new(Registry::open(Arc::new(InRecords(backend.records(RECORDS)))).unwrap());
+        let registry = Arc::new(Registry::open(Arc::new(InRecords::new(backend.records(RECORDS)))).unwrap());
         let new = NewToken { tenant: None, grant: Grant::over_all(Role::Operator), expires: None };
         let (_, text) = registry.create_token(&new, seams.clock.now()).unwrap();
         let view = View::new(backend, registry.caller(&text, seams.clock.now()).unwrap());

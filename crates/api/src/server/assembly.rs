@@ -63,7 +63,10 @@ impl AppState {
         let records = backend.records(RECORDS);
         let shares_registry = records.is_shared();
         let issuers = Issuers::new(config.issuers.clone());
-        let registry = Arc::new(Registry::open_trusting(Arc::new(InRecords(records)), issuers)?);
+        let registry = Arc::new(Registry::open_trusting(Arc::new(InRecords::new(records)), issuers)?);
+        for (id, why) in registry.damaged_tokens() {
+            tracing::error!(token = id, "a damaged token admits nobody: {why}");
+        }
         issuer_files::read_files(registry.issuers(), seams.disk.as_ref())?;
         let tenants = registry.clone();
         let ledgers = move |tenant: &str| tenants.ledger(tenant);

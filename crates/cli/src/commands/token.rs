@@ -7,7 +7,7 @@ use crate::output::say;
 use crate::units;
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// Create, list and revoke tokens
 #[derive(Args, Debug)]
@@ -80,7 +80,16 @@ fn create(args: &CreateArgs) -> Result<(), Failure> {
 }
 
 fn list(target: &OwnerArgs) -> Result<(), Failure> {
-    let tokens = administration::list("tokens", target)?;
+    let mut answer = administration::as_owner(target, None, |client| client.json(&["tokens"], &[]))?;
+    let [mut tokens, mut damaged] = ["tokens", "damaged"].map(|list| match answer[list].take() {
+        Value::Array(all) => all,
+        _ => Vec::new(),
+    });
+    for token in &mut damaged {
+        eprintln!("token {} is damaged and admits nobody: {}", text(token, "id"), text(token, "detail"));
+        token["role"] = json!("damaged");
+    }
+    tokens.append(&mut damaged);
     if tokens.is_empty() {
         say("there are no tokens: while there are no users either, the server is open to programs on its own machine");
         return Ok(());

@@ -58,6 +58,42 @@ fn the_owner_of_a_folder_gets_in_whether_or_not_it_is_served() {
 }
 
 #[test]
+fn a_damaged_token_is_listed_and_can_be_revoked() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().display().to_string();
+    let [operator, reader] = ["operator", "reader"].map(|role| token(folder.path(), &["--role", role]));
+    let [operator_id, id] = [&operator, &reader].map(|token| token.split('_').nth(1).unwrap());
+    let files = |id: &str| ["access", "access-copy"].map(|dir| folder.path().join(dir).join(format!("token-{id}")));
+    let damage = |id: &str| files(id).iter().for_each(|file| std::fs::write(file, "not what was written").unwrap());
+    damage(id);
+    let server = Server::start(folder.path());
+    assert!(server.log().contains("a damaged token admits nobody") && server.log().contains(id), "{}", server.log());
+    assert_eq!((asked(&server, &operator, "/collections"), asked(&server, &reader, "/collections")), (200, 401));
+    let listed = meridian(&["token", "list", "--data", &data]).ended(0);
+    assert!(listed.out.lines().any(|line| line.contains(id) && line.contains("damaged")), "{}", listed.out);
+    assert!(listed.err.contains(id) && listed.err.contains("access/token-"), "{}", listed.err);
+    meridian(&["token", "revoke", id, "--data", &data]).ended(0);
+    assert!(files(id).iter().all(|file| !file.exists()));
+    meridian(&["token", "revoke", id, "--data", &data]).ended(1).says(&["there is no token"]);
+    assert_eq!(server.stop("TERM"), Some(0));
+
+    // Damage to the only token leaves the server closed to all but the folder's owner.
+    damage(operator_id);
+    let server = Server::start(folder.path());
+    assert_eq!((server.get("/collections").0, asked(&server, &operator, "/collections")), (401, 401));
+    assert_eq!(asked(&server, &token(folder.path(), &["--role", "operator"]), "/collections"), 200);
+    assert_eq!(server.stop("TERM"), Some(0));
+
+    // A pipe is no damage of a record: nobody knows what is behind it.
+    let [record, _] = files(operator_id);
+    std::fs::remove_file(&record).unwrap();
+    assert!(Command::new("mkfifo").arg(&record).status().unwrap().success());
+    let start = meridian(&["serve", "--listen", "127.0.0.1:0", "--data", &data]);
+    assert!(start.code != 0 && start.err.contains("not a pipe"), "{}", start.err);
+    assert!(start.err.contains(&record.display().to_string()), "{}", start.err);
+}
+
+#[test]
 fn a_command_of_the_owner_waits_for_a_folder_that_has_no_socket_yet() {
     let folder = tempfile::tempdir().unwrap();
     token(folder.path(), &["--role", "operator"]);

@@ -20,6 +20,8 @@ pub(super) struct Memory {
     full: AtomicBool,
     /// Whether other processes change them.
     pub shared: AtomicBool,
+    /// Records that cannot be read.
+    damaged: Mutex<BTreeMap<String, String>>,
     /// A reader of an older version gets all records.
     forgets: AtomicBool,
     /// The change that another process makes just before the next one.
@@ -50,11 +52,17 @@ impl Vault for Memory {
         let (records, changes) = (self.records.lock(), self.changes.lock());
         let now = changes.len() as u64;
         let whole = version == 0 || self.forgets.load(Ordering::Relaxed);
+        let damaged = self.damaged.lock();
+        let sound = records.iter().filter(|(name, _)| !damaged.contains_key(*name));
         let changes = match whole {
-            true => records.iter().map(|(name, content)| RecordChange::put(name, content.clone())).collect(),
+            true => sound.map(|(name, content)| RecordChange::put(name, content.clone())).collect(),
             false => changes[version as usize..].to_vec(),
         };
         Ok((now > version).then_some(RecordNews { version: now, whole, changes }))
+    }
+
+    fn damaged(&self) -> Vec<(String, String)> {
+        self.damaged.lock().clone().into_iter().collect()
     }
 
     fn commit(&self, follows: u64, changes: &[RecordChange]) -> Result<Option<u64>, VaultError> {
@@ -134,12 +142,44 @@ fn the_records_hold_everything_but_the_secrets() {
 #[test]
 fn a_damaged_record_does_not_open_the_door() {
     let (vault, registry) = registry();
-    registry.create_token(&reader(None, None), NOW).unwrap();
+    let (lost, text) = registry.create_token(&reader(None, None), NOW).unwrap();
+    let name = format!("token-{}", lost.id);
     for content in [&b"{"[..], b"{}", br#"{"id":"1"}"#] {
-        let name = vault.records.lock().keys().find(|name| name.starts_with("token-")).unwrap().clone();
-        vault.records.lock().insert(name, content.to_vec());
+        vault.records.lock().insert(name.clone(), content.to_vec());
+        let again = Registry::open(vault.clone()).unwrap();
+        assert!(!again.is_empty() && again.tokens(None).is_empty());
+        assert_eq!(again.caller(&text, NOW).unwrap_err(), Unknown::Credential);
+        assert!(again.damaged_tokens()[&lost.id].contains(&name), "{:?}", again.damaged_tokens());
+        // Other processes may be able to read it, and it may be one of several changes.
+        vault.shared.store(true, Ordering::Relaxed);
         assert!(matches!(Registry::open(vault.clone()), Err(Fault::Vault(_))));
+        vault.shared.store(false, Ordering::Relaxed);
     }
+}
+
+#[test]
+fn a_damaged_token_locks_out_its_holder_alone_until_it_is_removed() {
+    let (vault, registry) = registry();
+    let [(lost, lost_text), (_, text)] = [0, 1].map(|_| registry.create_token(&reader(None, None), NOW).unwrap());
+    registry.create_tenant(Tenant { suspended: true, ..Tenant::new("other") }).unwrap();
+    vault.damaged.lock().insert(format!("token-{}", lost.id), "its checksum is wrong".to_owned());
+    vault.damaged.lock().insert("session-1".to_owned(), "its checksum is wrong".to_owned());
+    let again = Registry::open(vault.clone()).unwrap();
+    assert!(again.caller(&text, NOW).is_ok());
+    assert_eq!(again.caller(&lost_text, NOW).unwrap_err(), Unknown::Credential);
+    assert_eq!(
+        again.damaged_tokens().into_iter().collect::<Vec<_>>(),
+        [(lost.id.clone(), "its checksum is wrong".to_owned())]
+    );
+    // Changes of others leave it as it is.
+    again.create_token(&reader(None, None), NOW).unwrap();
+    assert_eq!(again.damaged_tokens().len(), 1);
+    again.remove_damaged_token(&lost.id).unwrap();
+    assert!(matches!(again.remove_damaged_token(&lost.id), Err(Fault::Absent(..))));
+    assert!(again.damaged_tokens().is_empty() && !vault.records.lock().contains_key(&format!("token-{}", lost.id)));
+    // Without the record of a tenant its suspension would be lost.
+    *vault.damaged.lock() = BTreeMap::from([("tenant-other".to_owned(), "its checksum is wrong".to_owned())]);
+    assert!(matches!(Registry::open(vault), Err(Fault::Vault(why)) if why.contains("checksum")));
 }
 
 #[test]
