@@ -2887,6 +2887,8 @@ export interface components {
         limit: number;
         /** @description Counts per cell in this tile, even where its events are few. */
         density: boolean;
+        /** @description A numeric property: each cell of a tile of counts also has the number of its `values`, and their average as `avg`. */
+        avg: string;
         /** @description Start of the page, from a `next` link. */
         token: string;
         /** @description A CQL2 expression. */
@@ -4083,6 +4085,8 @@ export interface operations {
             query?: {
                 /** @description Counts per cell in this tile, even where its events are few. */
                 density?: components["parameters"]["density"];
+                /** @description A numeric property: each cell of a tile of counts also has the number of its `values`, and their average as `avg`. */
+                avg?: components["parameters"]["avg"];
                 /** @description `immediate` shows every acknowledged write. `eventual` may miss the newest ones: in a cluster, scan servers serve it, and `Age` states the staleness. A scan server serves `eventual` only. */
                 consistency?: components["parameters"]["consistency"];
                 /** @description With `consistency=eventual`: the type of scan, by which a gateway chooses a profile of scan servers. Others have the default profile. */

@@ -1,13 +1,14 @@
 //! Grids of cells on the map, and counts of events per cell.
 //!
 //! A node whose box lies in one cell is counted from the node. A point counts in its cell. A shape counts in
-//! the cell of its box's centre, and nowhere if that centre lies outside the grid.
+//! the cell of its box's centre, and nowhere if that centre lies outside the grid. A [`Tally`] says what is kept.
 
 use crate::candidates::{Candidates, Run, Step, search_step};
 use crate::error::QueryError;
 use crate::listed::find_ids;
 use crate::parallel::{Task, add_tasks, slices, work};
 use crate::scan::Scan;
+use crate::tally::Tally;
 use arrow_array::Array;
 use meridian_index::{MERCATOR_LAT_MAX, mercator_cell};
 use meridian_model::filter::Region;
@@ -164,14 +165,19 @@ impl Cells for TileGrid {
     }
 }
 
-/// Adds the matching events of a query to the counts of cells.
-pub(crate) fn count_into(scan: &mut Scan, cells: &(impl Cells + Sync), counts: &mut [u64]) -> Result<(), QueryError> {
-    let mut boxes = Projection::none(&scan.layout);
-    boxes.add_boxes(&scan.layout);
-    let columns = scan.columns_with(&boxes);
+/// Adds the matching events of a query to their cells.
+pub(crate) fn count_into(
+    scan: &mut Scan,
+    cells: &(impl Cells + Sync),
+    tally: &mut impl Tally,
+) -> Result<(), QueryError> {
+    let mut columns = Projection::none(&scan.layout);
+    columns.add_boxes(&scan.layout);
+    tally.add_columns(&scan.layout, &mut columns);
+    let columns = scan.columns_with(&columns);
     if let Some(ids) = scan.predicate.ids() {
         for (part, run) in find_ids(scan, &ids)? {
-            count_run(scan, part, &run, &columns, cells, counts)?;
+            count_run(scan, part, &run, &columns, cells, tally)?;
         }
         return Ok(());
     }
@@ -181,15 +187,18 @@ pub(crate) fn count_into(scan: &mut Scan, cells: &(impl Cells + Sync), counts: &
     }
     let slices = slices(scan.snapshot.rows());
     if slices == 1 {
-        return tasks.iter().try_for_each(|task| count_task(scan, task, &columns, cells, counts));
+        return tasks.iter().try_for_each(|task| count_task(scan, task, &columns, cells, tally));
     }
-    // One grid per thread, summed at the end: a shared one would need an atomic for every event.
-    let none = || vec![0; counts.len()];
-    let made =
-        work(scan, &tasks, slices, |_| none(), |counts, scan, task| count_task(scan, task, &columns, cells, counts))?;
-    for part in made {
-        counts.iter_mut().zip(part).for_each(|(count, more)| *count += more);
-    }
+    // One tally per thread, merged at the end: a shared one would need an atomic for every event.
+    let empty = &*tally;
+    let made = work(
+        scan,
+        &tasks,
+        slices,
+        |_| empty.empty(),
+        |tally, scan, task| count_task(scan, task, &columns, cells, tally),
+    )?;
+    made.into_iter().for_each(|part| tally.merge(part));
     Ok(())
 }
 
@@ -199,10 +208,10 @@ pub(crate) fn count_part(
     part: u32,
     columns: &Projection,
     cells: &impl Cells,
-    counts: &mut [u64],
+    tally: &mut impl Tally,
 ) -> Result<(), QueryError> {
     let mut candidates = scan.candidates(part, 0);
-    count_candidates(scan, part, &mut candidates, columns, cells, counts)
+    count_candidates(scan, part, &mut candidates, columns, cells, tally)
 }
 
 fn count_task(
@@ -210,10 +219,10 @@ fn count_task(
     task: &Task,
     columns: &Projection,
     cells: &impl Cells,
-    counts: &mut [u64],
+    tally: &mut impl Tally,
 ) -> Result<(), QueryError> {
     let mut candidates = task.candidates(scan);
-    count_candidates(scan, task.part, &mut candidates, columns, cells, counts)
+    count_candidates(scan, task.part, &mut candidates, columns, cells, tally)
 }
 
 fn count_candidates(
@@ -222,7 +231,7 @@ fn count_candidates(
     candidates: &mut Candidates,
     columns: &Projection,
     cells: &impl Cells,
-    counts: &mut [u64],
+    tally: &mut impl Tally,
 ) -> Result<(), QueryError> {
     let view = scan.part(part).clone();
     loop {
@@ -244,7 +253,9 @@ fn count_candidates(
                     let rows = node.rows();
                     // Trees are never rewritten, so deleted rows still count in the node.
                     let alive = rows.len() as u64 - view.dead_rows(rows).count() as u64;
-                    counts[cell] += alive;
+                    if !tally.add_node(cell, node, alive) {
+                        return Step::Descend { whole: true };
+                    }
                     matched += alive;
                     Step::Taken
                 }
@@ -255,7 +266,7 @@ fn count_candidates(
         });
         stats.events_matched += matched;
         let Some(run) = run else { return Ok(()) };
-        count_run(scan, part, &run, columns, cells, counts)?;
+        count_run(scan, part, &run, columns, cells, tally)?;
     }
 }
 
@@ -265,16 +276,15 @@ fn count_run(
     run: &Run,
     columns: &Projection,
     cells: &impl Cells,
-    counts: &mut [u64],
+    tally: &mut impl Tally,
 ) -> Result<(), QueryError> {
     let Some((rows, batch)) = scan.matching(part, run, columns)? else { return Ok(()) };
-    for row in rows.iter() {
-        if let Some((lon, lat)) = centre(&batch, (row - run.rows.start) as usize)
-            && let Some(cell) = cells.cell(lon, lat)
-        {
-            counts[cell] += 1;
-        }
-    }
+    let placed = rows.iter().filter_map(|row| {
+        let row = (row - run.rows.start) as usize;
+        let (lon, lat) = centre(&batch, row)?;
+        Some((row, cells.cell(lon, lat)?))
+    });
+    tally.add_rows(&batch, placed);
     Ok(())
 }
 

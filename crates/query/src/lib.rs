@@ -9,6 +9,7 @@
 //! partitions.
 
 mod aggregate;
+mod averages;
 pub mod browse;
 mod by;
 mod candidates;
@@ -43,6 +44,7 @@ mod shape;
 mod simplify;
 mod sketch;
 mod sort;
+mod tally;
 mod tile;
 mod token;
 mod totals;

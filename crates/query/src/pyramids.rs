@@ -24,7 +24,7 @@ pub(crate) fn count_tile(
     part: u32,
     grid: &TileGrid,
     interval: &Interval,
-    counts: &mut [u64],
+    counts: &mut Vec<u64>,
 ) -> Result<bool, QueryError> {
     let view = scan.part(part).clone();
     let rows = 0..view.rows();

@@ -7,8 +7,10 @@
 //! [`TILE_CELLS`] cells. Each cell with events is a point at its centre with `count` and `density=true`. Events count
 //! as in [`crate::density()`]. A query may request the grid however few the events are. So no tile is larger than
 //! [`TILE_BYTES_MAX`]. Points of a time interval (or all) are counted from pyramids at low zoom, others from nodes
-//! that lie in one cell.
+//! that lie in one cell. If the average of a field is requested, a cell with values also has their number as `values`
+//! and their average as `avg`.
 
+use crate::averages::PartialAverages;
 use crate::cells::{TileGrid, count_into, count_part};
 use crate::control::{Control, Stats};
 use crate::count::{Limits, count_within};
@@ -68,6 +70,8 @@ pub struct Tile {
     pub fields: Option<Vec<usize>>,
     /// Whether to return counts per cell even if the events are few: a map shows one kind of tile in the whole view.
     pub density: bool,
+    /// A numeric field whose average each cell has.
+    pub average: Option<usize>,
 }
 
 /// The content of a tile.
@@ -101,6 +105,8 @@ pub enum PartialTile {
     Drawn(Box<Drawing>),
     /// A count for each cell.
     Counted(PartialGrid),
+    /// A count and the totals of a field for each cell.
+    Averaged(Box<PartialAverages>),
 }
 
 /// The events of one partition as features of a tile.
@@ -146,7 +152,7 @@ impl PartialTile {
         let drawing = if question.density { None } else { draw(snapshot, question, control, to_merge, &mut stats)? };
         let mut part = match drawing {
             Some(drawing) => PartialTile::Drawn(Box::new(drawing)),
-            None => PartialTile::Counted(cells(snapshot, question, control, &mut stats)?),
+            None => cells(snapshot, question, control, &mut stats)?,
         };
         stats.scan_us = (control.elapsed_us() - started).max(0) as u64;
         *part.stats_mut() = stats;
@@ -158,6 +164,7 @@ impl PartialTile {
         match self {
             PartialTile::Drawn(drawing) => drawing.stats,
             PartialTile::Counted(grid) => grid.stats,
+            PartialTile::Averaged(averages) => averages.stats,
         }
     }
 
@@ -165,6 +172,7 @@ impl PartialTile {
         match self {
             PartialTile::Drawn(drawing) => &mut drawing.stats,
             PartialTile::Counted(grid) => &mut grid.stats,
+            PartialTile::Averaged(averages) => &mut averages.stats,
         }
     }
 
@@ -177,7 +185,10 @@ impl PartialTile {
                 let kind = if bytes.is_empty() { TileKind::Empty } else { TileKind::Events };
                 TileResult { bytes, kind, events: drawn, stats }
             }
-            PartialTile::Counted(grid) => counted(grid, question),
+            PartialTile::Counted(grid) => counted(&grid.counts, |_| None, grid.stats, question),
+            PartialTile::Averaged(averages) => {
+                counted(&averages.counts, |cell| averages.value(cell), averages.stats, question)
+            }
         }
     }
 }
@@ -286,8 +297,12 @@ fn cells(
     question: &Tile,
     control: &Control,
     stats: &mut Stats,
-) -> Result<PartialGrid, QueryError> {
+) -> Result<PartialTile, QueryError> {
     let grid = TileGrid { z: question.z, x: question.column, y: question.row, bits: CELL_BITS };
+    if let Some(field) = question.average {
+        let averages = PartialAverages::of(snapshot, question, field, &grid, control, stats)?;
+        return Ok(PartialTile::Averaged(Box::new(averages)));
+    }
     let mut counts = vec![0u64; CELLS];
     let mut scan = Scan::new(snapshot, &question.predicate, control)?;
     match question.predicate.as_interval() {
@@ -308,24 +323,27 @@ fn cells(
         }
     }
     stats.merge(&scan.stats);
-    Ok(PartialGrid { counts, stats: Stats::default() })
+    Ok(PartialTile::Counted(PartialGrid { counts, stats: Stats::default() }))
 }
 
-/// The tile of counts.
-fn counted(grid: PartialGrid, question: &Tile) -> TileResult {
-    let counts = grid.counts;
+/// The tile of counts; `average` gives a cell's number of values and their average.
+fn counted(counts: &[u64], average: impl Fn(usize) -> Option<(i64, f64)>, stats: Stats, question: &Tile) -> TileResult {
     let size = (EXTENT / TILE_CELLS) as i32;
     let mut layer = Layer::new(&question.layer);
     for (cell, &count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
         layer.property("count", Value::Int(i64::try_from(count).unwrap_or(i64::MAX)));
         layer.property("density", Value::Bool(true));
+        if let Some((values, average)) = average(cell) {
+            layer.property("values", Value::Int(values));
+            layer.property("avg", Value::Float(average));
+        }
         let (x, y) = (cell as i32 % TILE_CELLS as i32, cell as i32 / TILE_CELLS as i32);
         layer.feature(&Shape::Points(vec![(x * size + size / 2, y * size + size / 2)]));
     }
     let bytes = layer.into_tile();
     let kind = if bytes.is_empty() { TileKind::Empty } else { TileKind::Density };
     let events = counts.iter().fold(0u64, |all, count| all.saturating_add(*count));
-    TileResult { bytes, kind, events, stats: grid.stats }
+    TileResult { bytes, kind, events, stats }
 }
 
 fn property(layer: &mut Layer, schema: &Schema, field: usize, column: &FieldColumn<'_>, row: usize) {

@@ -122,6 +122,7 @@ fn valid(nulls: Option<&NullBuffer>, block: &Range<usize>) -> u64 {
 }
 
 /// Running totals of one field, by the number of the group.
+#[derive(Debug)]
 pub(crate) enum Totals {
     Ints(Vec<Ints>),
     Floats(Vec<Floats>),
@@ -133,6 +134,13 @@ impl Totals {
             FieldType::Int => Totals::Ints(Vec::new()),
             _ => Totals::Floats(Vec::new()),
         }
+    }
+
+    /// Those of a number of groups.
+    pub(crate) fn of_groups(kind: FieldType, groups: usize) -> Totals {
+        let mut totals = Totals::of(kind);
+        (0..groups).for_each(|_| totals.push());
+        totals
     }
 
     /// Makes room for one more group.

@@ -201,7 +201,7 @@ fn questions(snapshot: &Snapshot, id: IdRole) -> Vec<(&'static str, Ask)> {
     });
     let map: Ask = Box::new(|snapshot| {
         let (predicate, layer) = (Predicate::all(), "c".to_owned());
-        let question = Tile { predicate, z: 1, row: 0, column: 1, layer, fields: None, density: true };
+        let question = Tile { predicate, z: 1, row: 0, column: 1, layer, fields: None, density: true, average: None };
         format!("{:?}", tile(snapshot, &question, &control()).unwrap().bytes)
     });
     let one = match id {

@@ -23,6 +23,7 @@ use crate::state::AppState;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use meridian_backend::{Collection, Head};
+use meridian_model::Schema;
 use meridian_query::{Tile, TileKind};
 
 /// Whether a tile contains events or counts of them.
@@ -83,11 +84,12 @@ pub async fn tile(
     let consistency = Consistency::take(&mut params, &context.headers, &state)?;
     format::only("mvt", &mut params)?;
     let density = params.take_flag("density")?;
+    let average = take_average(&mut params, &schema)?;
     let properties = crate::protocol::params::page::take_properties(&mut params, &schema)?;
     let fields = properties.map(|names| names.iter().filter_map(|n| schema.field_index(n)).collect());
     let question = items::take_selection(params, &schema)?;
     let history = question.history;
-    let question = Tile { predicate: question.predicate, z, row, column, layer: name, fields, density };
+    let question = Tile { predicate: question.predicate, z, row, column, layer: name, fields, density, average };
 
     let deadline = context.deadline(timeout, state.config.timeout_default)?;
     let at = consistency.newest(history);
@@ -117,6 +119,17 @@ pub async fn tile(
         stream::finished(&shared, headers, answer.bytes)
     })
     .await
+}
+
+/// Takes `avg`: the numeric property that the cells of a tile of counts average.
+fn take_average(params: &mut Params, schema: &Schema) -> Result<Option<usize>> {
+    let Some(name) = params.take("avg") else { return Ok(None) };
+    let field = schema.field_index(&name).filter(|field| schema.numeric_fields().contains(field));
+    field.map(Some).ok_or_else(|| {
+        let numeric: Vec<&str> = schema.numeric_fields().into_iter().map(|f| schema.fields[f].name.as_str()).collect();
+        let known = if numeric.is_empty() { "none".to_owned() } else { numeric.join(", ") };
+        Problem::parameter("avg", format!("{name:?} is not a numeric property of this collection: it has {known}"))
+    })
 }
 
 /// Returns the headers of every tile.

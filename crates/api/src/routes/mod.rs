@@ -45,6 +45,7 @@ const WRITTEN: &[(&str, &str)] = &[("application/json", "Written")];
 const DELETED: &[(&str, &str)] = &[("application/json", "Deleted")];
 const TILE: &[&str] = &[
     "density",
+    "avg",
     "consistency",
     "scan_type",
     "f-tile",

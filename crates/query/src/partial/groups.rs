@@ -212,7 +212,7 @@ fn named(what: &str, field: &str) -> String {
     format!("{what}({field})")
 }
 
-fn ints(envelope: &mut Envelope, name: &str, totals: &[Ints]) {
+pub(super) fn ints(envelope: &mut Envelope, name: &str, totals: &[Ints]) {
     let some = |value: fn(&Ints) -> i64| totals.iter().map(|t| (t.count > 0).then(|| value(t))).collect::<Int64Array>();
     envelope.column(named("count", name), Arc::new(totals.iter().map(|t| t.count).collect::<UInt64Array>()));
     // 128 bits: sums of 64-bit integers do not fit into 64.
@@ -222,7 +222,7 @@ fn ints(envelope: &mut Envelope, name: &str, totals: &[Ints]) {
     envelope.column(named("max", name), Arc::new(some(|t| t.max)));
 }
 
-fn floats(envelope: &mut Envelope, name: &str, totals: &[Floats]) {
+pub(super) fn floats(envelope: &mut Envelope, name: &str, totals: &[Floats]) {
     let all = |value: fn(&Floats) -> f64| totals.iter().map(value).collect::<Float64Array>();
     let some =
         |value: fn(&Floats) -> f64| totals.iter().map(|t| (t.count > 0).then(|| value(t))).collect::<Float64Array>();
@@ -236,7 +236,7 @@ fn floats(envelope: &mut Envelope, name: &str, totals: &[Floats]) {
     envelope.column(named("max", name), Arc::new(some(|t| t.max)));
 }
 
-fn read_ints(opened: &Opened<'_>, name: &str) -> Result<Vec<Ints>, WireError> {
+pub(super) fn read_ints(opened: &Opened<'_>, name: &str) -> Result<Vec<Ints>, WireError> {
     let counts = opened.numbers::<UInt64Type>(&named("count", name))?;
     let sums = opened.numbers::<Decimal128Type>(&named("sum", name))?;
     let mins = opened.nullable::<Int64Type>(&named("min", name))?;
@@ -252,7 +252,7 @@ fn read_ints(opened: &Opened<'_>, name: &str) -> Result<Vec<Ints>, WireError> {
     all.ok_or_else(|| opened.malformed(format!("{name:?} has values, but no min or max")))
 }
 
-fn read_floats(opened: &Opened<'_>, name: &str) -> Result<Vec<Floats>, WireError> {
+pub(super) fn read_floats(opened: &Opened<'_>, name: &str) -> Result<Vec<Floats>, WireError> {
     let counts = opened.numbers::<UInt64Type>(&named("count", name))?;
     let sums = opened.numbers::<Float64Type>(&named("sum", name))?;
     let lost = opened.numbers::<Float64Type>(&named("lost", name))?;

@@ -16,6 +16,7 @@
 //! hostile bytes lead to a [`WireError`](crate::wire::WireError), never to a panic.
 
 mod any;
+mod averages;
 mod count;
 mod envelope;
 mod grid;
@@ -34,6 +35,7 @@ pub use near::PartialNear;
 pub use rows::{PartRows, PartialRows, RowsSummary};
 
 pub use crate::aggregate::PartialGroups;
+pub use crate::averages::PartialAverages;
 pub use crate::density::PartialGrid;
 pub use crate::passages::PartialPassages;
 pub use crate::tile::{Drawing, PartialTile};

@@ -5,6 +5,7 @@
 //! partitions that sent features are queried again for counts ([`crate::Tile::density`]).
 
 use super::envelope::{Kind, Opened};
+use crate::averages::PartialAverages;
 use crate::control::Stats;
 use crate::density::PartialGrid;
 use crate::mvt::{Feature, Layer};
@@ -27,19 +28,25 @@ const VALUES: &str = "meridian.values";
 impl PartialTile {
     /// Merges all partitions, given in order. `None` if they must be queried again for counts: see the module.
     pub fn merge(parts: Vec<PartialTile>, question: &Tile) -> Result<Option<PartialTile>, WireError> {
-        let (mut drawings, mut grids) = (Vec::new(), Vec::new());
+        let (mut drawings, mut counted) = (Vec::new(), Vec::new());
         for part in parts {
             match part {
                 PartialTile::Drawn(drawing) => drawings.push(*drawing),
-                PartialTile::Counted(grid) => grids.push(grid),
+                other => counted.push(other),
             }
         }
-        let mut grids = grids.into_iter();
-        match grids.next() {
+        let mut counted = counted.into_iter();
+        match counted.next() {
             None => Ok(draw_all(&drawings, question).map(|all| PartialTile::Drawn(Box::new(all)))),
             Some(mut all) if drawings.is_empty() => {
-                grids.try_for_each(|grid| all.merge(&grid))?;
-                Ok(Some(PartialTile::Counted(all)))
+                for part in counted {
+                    match (&mut all, part) {
+                        (PartialTile::Counted(all), PartialTile::Counted(part)) => all.merge(&part)?,
+                        (PartialTile::Averaged(all), PartialTile::Averaged(part)) => all.merge(&part)?,
+                        _ => return Err(KIND.malformed("counts and averages")),
+                    }
+                }
+                Ok(Some(all))
             }
             // Counts and features cannot be merged: the caller queries the partitions that drew again, for counts.
             Some(_) => Ok(None),
@@ -51,6 +58,7 @@ impl PartialTile {
         let drawing = match self {
             PartialTile::Drawn(drawing) => drawing,
             PartialTile::Counted(grid) => return grid.to_arrow(),
+            PartialTile::Averaged(averages) => return averages.to_arrow(),
         };
         let features = drawing.layer.record();
         if features.len() != drawing.places.len() {
@@ -76,6 +84,9 @@ impl PartialTile {
 
     /// Decodes the output of [`PartialTile::to_arrow`].
     pub fn from_arrow(batch: &RecordBatch) -> Result<PartialTile, WireError> {
+        if PartialAverages::is_in(batch) {
+            return PartialAverages::from_arrow(batch).map(|averages| PartialTile::Averaged(Box::new(averages)));
+        }
         if !KIND.is_of(batch) {
             return PartialGrid::from_arrow(batch, CELLS).map(PartialTile::Counted);
         }

@@ -1,5 +1,6 @@
 //! Every kind of query against a naive scan, over memory trees and segments mixed.
 
+mod averages;
 mod costs;
 mod items;
 mod large;

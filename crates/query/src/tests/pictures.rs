@@ -21,6 +21,7 @@ fn ask(world: &World, filter: &Filter, z: u8, row: u32, column: u32) -> crate::T
         layer: "events".to_owned(),
         fields: None,
         density: false,
+        average: None,
     };
     tile(&world.collection.snapshot(), &question, &world.control()).unwrap()
 }
@@ -326,6 +327,7 @@ fn few_events_are_counted_where_the_question_asks_for_counts() {
         layer: "events".to_owned(),
         fields: None,
         density: true,
+        average: None,
     };
     let counted = tile(&world.collection.snapshot(), &question, &world.control()).unwrap();
     assert_eq!((drawn.kind, counted.kind), (TileKind::Events, TileKind::Density));
@@ -344,6 +346,7 @@ fn tiles_that_do_not_exist_are_refused() {
             layer: "events".to_owned(),
             fields: None,
             density: false,
+            average: None,
         };
         assert!(tile(&world.collection.snapshot(), &question, &world.control()).is_err());
     }

@@ -98,6 +98,7 @@ proptest! {
                 layer: "events".to_owned(),
                 fields: (!by.is_empty()).then(|| by.clone()),
                 density: by == [5],
+                average: k.map(|_| 2),
             }),
             Question::Track(Track { object: object.clone(), predicate: predicate.clone(), simplify_m: k.map(|k| k as f64) }),
             Question::Passages(Passages { predicate: predicate.clone(), after: Some(ByValue::Text(object)), limit }),

@@ -105,6 +105,9 @@ pub(super) struct WireTile {
     layer: String,
     properties: Option<Vec<String>>,
     density: bool,
+    /// A server that knows no averages rejects the query.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    average: Option<String>,
 }
 
 /// Max value of a limit: sums of limits stay far within 64 bits.
@@ -301,6 +304,7 @@ impl WireTile {
             layer: tile.layer.clone(),
             properties: tile.fields.as_ref().map(names).transpose()?,
             density: tile.density,
+            average: tile.average.map(|field| field_name(field, schema)).transpose()?,
         })
     }
 
@@ -314,6 +318,7 @@ impl WireTile {
             layer: self.layer,
             fields: self.properties.map(fields).transpose()?,
             density: self.density,
+            average: self.average.map(|name| field_of(&name, schema)).transpose()?,
         })
     }
 }

@@ -199,7 +199,7 @@ proptest! {
         let density = Density { predicate: predicate.clone(), bbox: [-180.0, -90.0, 180.0, 90.0], width: 36, height: 18 };
         same!(both, |c: &dyn Collection| timeless(c.density(ReadPoint::newest(), &density, &within()), |a| &mut a.stats));
         for density in [false, true] {
-            let tile = Tile { predicate: predicate.clone(), z: 1, row: 0, column: 1, layer: "ships".into(), fields: None, density };
+            let tile = Tile { predicate: predicate.clone(), z: 1, row: 0, column: 1, layer: "ships".into(), fields: None, density, average: None };
             same!(both, |c: &dyn Collection| timeless(c.tile(ReadPoint::newest(), &tile, &within()), |a| &mut a.stats));
         }
         let track = Track { object: "ship1".into(), predicate: predicate.clone(), simplify_m: Some(1000.0) };

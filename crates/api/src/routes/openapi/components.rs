@@ -73,6 +73,11 @@ fn parameters() -> Value {
             "Counts per cell in this tile, even where its events are few.",
             json!({ "type": "boolean", "default": false }),
         ),
+        (
+            "avg",
+            "A numeric property: each cell of a tile of counts also has the number of its `values`, and their average as `avg`.",
+            text(),
+        ),
         ("token", "Start of the page, from a `next` link.", text()),
         ("filter", "A CQL2 expression.", text()),
         (

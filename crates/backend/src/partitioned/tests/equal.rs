@@ -193,7 +193,7 @@ proptest! {
         for counts in [false, true] {
             // Only one property; made ids are written as well.
             let fields = Some(vec![NUMBER, SPEED]);
-            let tile = Tile { predicate: predicate.clone(), z: 1, row: 0, column: 1, layer: "l".into(), fields, density: counts };
+            let tile = Tile { predicate: predicate.clone(), z: 1, row: 0, column: 1, layer: "l".into(), fields, density: counts, average: None };
             same!(world, |c: &dyn Collection| {
                 let tile = c.tile(ReadPoint::newest(), &tile, &control).unwrap().value;
                 (tile.kind, tile.events, (counts || kind.given).then_some(tile.bytes.len()))

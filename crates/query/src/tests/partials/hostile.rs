@@ -129,7 +129,7 @@ proptest! {
             SortKey { target: SortTarget::Id, descending: false },
         ];
         let tile = crate::Tile {
-            predicate: predicate.clone(), z: 0, row: 0, column: 0, layer: "a".to_owned(), fields: None, density: window,
+            predicate: predicate.clone(), z: 0, row: 0, column: 0, layer: "a".to_owned(), fields: None, density: window, average: None,
         };
         let tiles = PartialTile::of(&snapshot, &tile, &control).unwrap().to_arrow().unwrap();
         let orders = [Order::Natural, Order::Near { lon: 1.0, lat: 2.0, k: None }, Order::Fields(keys)];

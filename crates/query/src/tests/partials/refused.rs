@@ -54,8 +54,16 @@ fn groups(world: &World, question: &Aggregate) -> RecordBatch {
 
 fn tile(world: &World) -> RecordBatch {
     let predicate = Filter::All.predicate(world);
-    let tile =
-        Tile { predicate, z: 0, row: 0, column: 0, layer: "a".to_owned(), fields: Some(vec![2]), density: false };
+    let tile = Tile {
+        predicate,
+        z: 0,
+        row: 0,
+        column: 0,
+        layer: "a".to_owned(),
+        fields: Some(vec![2]),
+        density: false,
+        average: None,
+    };
     PartialTile::of(&world.collection.snapshot(), &tile, &world.control()).unwrap().to_arrow().unwrap()
 }
 

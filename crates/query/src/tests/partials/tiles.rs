@@ -34,7 +34,7 @@ fn without_cost(answer: TileResult) -> TileResult {
 
 fn question(all: &Partitions, filter: &Filter, (z, row, column): (u8, u32, u32), density: bool) -> Tile {
     let predicate = filter.predicate(&all.whole);
-    Tile { predicate, z, row, column, layer: "events".to_owned(), fields: None, density }
+    Tile { predicate, z, row, column, layer: "events".to_owned(), fields: None, density, average: None }
 }
 
 proptest! {
