@@ -12,6 +12,8 @@ export const EDGE = 85.0511287798066;
 export interface Extent {
   /** West, south, east, north of all events. */
   readonly bbox: readonly [number, number, number, number] | null;
+  /** West and east of the events as the first view frames them: around the antimeridian their box is that of the world. */
+  readonly stretch: readonly [west: number, east: number] | null;
   readonly interval: Range | null;
 }
 
@@ -27,10 +29,11 @@ export interface Ask {
 const WORLD: Shape = { kind: 'box', west: -180, south: -90, east: 180, north: 90 };
 
 /** Whether a view shows all of a collection from west to east, on whatever copy of the world. */
-function isWide(view: Shape, bbox: Extent['bbox']): boolean {
-  if (view.kind !== 'box' || !bbox) return false;
+function isWide(view: Shape, stretch: Extent['stretch']): boolean {
+  if (view.kind !== 'box' || !stretch) return false;
   const { west, east } = view;
-  return east - west >= 360 || [-360, 0, 360].some((turn) => west <= bbox[0] + turn && east >= bbox[2] + turn);
+  const [first, last] = [stretch[0], stretch[1] < stretch[0] ? stretch[1] + 360 : stretch[1]];
+  return east - west >= 360 || [-360, 0, 360].some((turn) => west <= first + turn && east >= last + turn);
 }
 
 /** What must be counted for a question; `drawn` is whether its place is what the map shows, and not a drawn shape. */
@@ -45,7 +48,7 @@ export function asksOf(question: Question, drawn: boolean, extent: Extent, place
     if (south <= -90 && (extent.bbox?.[1] ?? 0) < -EDGE) caps.push({ kind: 'box', west, east, south: -90, north: -EDGE });
     // A wide map may be too low for all of the world. A closer look leaves events out on purpose, and says nothing of them.
     const cut = Boolean(extent.bbox) && ((north < 90 && (extent.bbox?.[3] ?? 0) > north) || (south > -90 && (extent.bbox?.[1] ?? 0) < south));
-    if (where && cut && isWide(where, extent.bbox))
+    if (where && cut && isWide(where, extent.stretch))
       asks.push({ what: 'frame', plus: [{ ...question, where: { kind: 'box', west, east, south: -90, north: 90 } }], minus: [question] });
     if (caps.length) asks.push({ what: 'poles', plus: caps.map((cap) => ({ ...question, where: cap })), minus: [] });
     asks.push({ what: 'placeless', plus: [{ ...question, where: null }], minus: [{ ...question, where: WORLD }] });

@@ -12,6 +12,8 @@ export interface Open {
   readonly schema: api.Schema;
   /** Events of the collection. */
   readonly total: number;
+  /** The box of its events, with east past 180 where they lie around the antimeridian. */
+  readonly frame: api.Collection['bbox'];
 }
 
 function chip(text: string, clear: (() => void) | null, what: string): HTMLElement {

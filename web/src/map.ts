@@ -167,7 +167,7 @@ function openCollection(): void {
     // Nor is anything coloured or sized by what does not exist.
     view = { ...view, field: kindOf(schema, view.field) ? view.field : '', size: kindOf(schema, view.size) === 'number' ? view.size : '' };
     known.put(id, schema);
-    open = { collection, schema, total };
+    open = { collection, schema, total, frame };
     layers.fill(schema);
     const first = schema.fields.find((f) => f.kind === 'float') ?? schema.fields.find((f) => f.kind === 'int');
     $<HTMLInputElement>('filter').placeholder = first ? `such as ${cqlName(first.name)} > 5` : 'all events';

@@ -32,19 +32,20 @@ export interface Opened {
   readonly total: number;
   /** Why the server rejects the view's filter; null if it accepts it. */
   readonly wrong: string | null;
-  /** Where to look if the view does not say. */
+  /** Where to look if the view does not say; east may pass 180. */
   readonly frame: api.Collection['bbox'];
 }
 
 /** Loads what is known of the collection that a view names. */
-export async function load({ collection: id, filter, camera }: View, signal: AbortSignal): Promise<Opened> {
+export async function load({ collection: id, filter }: View, signal: AbortSignal): Promise<Opened> {
   const [collection, schema, groups, wrong] = await Promise.all([
     api.collection(id, signal),
     api.schema(id, signal),
     api.aggregate(id, ['count'], new URLSearchParams(), signal),
     filter ? checkFilter(id, filter, signal) : null,
   ]);
-  const frame = camera || !collection.bbox ? collection.bbox : await frameOf(id, collection.bbox, signal);
+  // With a camera too: what the map shows of all events is said of every view.
+  const frame = collection.bbox && (await frameOf(id, collection.bbox, signal));
   return { collection, schema, total: groups[0]?.count ?? 0, wrong, frame };
 }
 

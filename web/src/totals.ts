@@ -1,6 +1,7 @@
 // The count of events, the aggregates of the field, and what the map cannot show.
 import * as api from './api';
 import { asksOf, sayMissing, type Missing } from './beyond';
+import type { Open } from './controls';
 import { $, make } from './dom';
 import { MEASURES, type Measure } from './hash';
 import { topOf, valuesOf } from './layers/known';
@@ -44,8 +45,8 @@ export function loadTotals(work: Work, id: string, question: Question, { field, 
 }
 
 /** Says what the map does not show of a question; `drawn` is whether its place is what the map shows, and not a drawn shape. */
-export function loadBeyond(work: Work, { collection, schema }: { collection: api.Collection; schema: api.Schema }, question: Question, drawn: boolean): void {
-  const asks = asksOf(question, drawn, collection, schema.geometry !== null);
+export function loadBeyond(work: Work, { collection, schema, frame }: Open, question: Question, drawn: boolean): void {
+  const asks = asksOf(question, drawn, { ...collection, stretch: frame && [frame[0], frame[2]] }, schema.geometry !== null);
   work.run('beyond', async (signal) => {
     const counts = await Promise.all(
       asks.map(async ({ what, plus, minus }): Promise<[Missing, number]> => {

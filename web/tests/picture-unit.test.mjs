@@ -159,7 +159,7 @@ describe('the palettes', () => {
 describe('what a map cannot show', () => {
   const { asksOf, sayMissing } = page.beyond;
   const whole = { where: null, when: null, filter: '', geometry: 'geometry' };
-  const extent = { bbox: [-180, -70, 180, 89], interval: [0, 1000] };
+  const extent = { bbox: [-180, -70, 180, 89], stretch: [-180, 180], interval: [0, 1000] };
   const kinds = (...args) => asksOf(...args).map(({ what }) => what);
 
   it('is asked only where it can be', () => {
@@ -183,9 +183,22 @@ describe('what a map cannot show', () => {
     const [{ what, plus, minus }] = asksOf(view(-190, 190, -80, 80), true, extent, true);
     assert.deepEqual([what, plus[0].where.south, plus[0].where.north, minus[0].where.north], ['frame', -90, 90, 80]);
     assert.deepEqual(kinds(view(-190, 190, -80, 90), true, extent, true), ['poles', 'placeless'], 'nothing is south of it');
-    const fiji = { ...extent, bbox: [170, -70, 178, 84] };
+    const fiji = { ...extent, bbox: [170, -70, 178, 84], stretch: [170, 178] };
     assert.deepEqual(kinds(view(-195, -160, -75, 78), true, fiji, true), ['frame', 'placeless'], 'on another copy of the world');
     assert.deepEqual(kinds(view(172, 179, -75, 78), true, fiji, true), ['placeless'], 'a closer look leaves out on purpose');
+  });
+
+  it('is counted north and south of a first view around the antimeridian', () => {
+    const view = (west, east) => ({ ...whole, where: { kind: 'box', west, east, south: -60, north: 70 } });
+    // The box of such events is that of the world; the first view shows a stretch of it.
+    const aleutians = { ...extent, bbox: [-180, -70, 180, 84], stretch: [165, 205] };
+    for (const [west, east] of [[160, 210], [-200, -150]]) {
+      const [{ what, plus, minus }] = asksOf(view(west, east), true, aleutians, true);
+      assert.deepEqual([what, plus[0].where, minus[0].where.north], ['frame', { kind: 'box', west, east, south: -90, north: 90 }, 70]);
+    }
+    assert.deepEqual(kinds(view(170, 210), true, aleutians, true), ['placeless'], 'a part of it leaves out on purpose');
+    assert.deepEqual(kinds(view(160, 210), true, { ...aleutians, stretch: [165, -155] }, true), ['frame', 'placeless'], 'west beyond east');
+    assert.deepEqual(kinds(view(160, 210), true, extent, true), ['placeless'], 'events all around the world');
   });
 
   it('is said in words, and nothing of nothing', () => {
