@@ -3,6 +3,8 @@
 
 /** Max events drawn one by one in a view, and in a tile: with more the server sends counts. */
 export const EVENTS_MAX = 4096;
+/** Max events in a view whose averages are asked: further out, the server reads every event for them. */
+export const AVERAGED_MAX = 5_000_000;
 /** With fewer events the surface adds nothing. */
 export const SURFACE_MIN = 600;
 /** Presence of the events where they begin to show. */

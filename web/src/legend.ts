@@ -4,7 +4,7 @@ import { isValues, radiusAt, rampOf, sizeOf, type ColorScale, type SizeScale } f
 import { formatCount, formatMark, formatShort } from './numbers';
 import type { Palette } from './palette';
 import { RADIUS } from './surface/density';
-import type { Stops } from './surface/scale';
+import type { AverageScale, Stops } from './surface/scale';
 
 /** A value with its count, as `top` of an aggregate gives it. */
 export interface ValueCount {
@@ -18,6 +18,10 @@ export interface Shown {
   readonly name: string;
   /** Stops of the surface of density; null where none is shown. */
   readonly surface: Stops | null;
+  /** Scale of the surface of averages; null where none is shown. */
+  readonly averages: AverageScale | null;
+  /** Why a surface has counts although the field could be averaged: too many events, or none with a value. */
+  readonly without: 'many' | 'values' | null;
   /** Opacity of the surface under single events, 0 to 1. */
   readonly strength: number;
   /** Whether events are drawn one by one. */
@@ -56,8 +60,13 @@ export interface LegendPart {
   readonly color?: string;
 }
 
-/** Of a field where a surface is drawn. */
+/** Of a size where a surface is drawn. */
 const MANY = 'Not on the map: the events are too many to draw one by one. Zoom in.';
+/** Of a field that colours, where a surface of counts is drawn. */
+const COUNTS = 'The surface shows counts of events, not this field.';
+const WITHOUT = { many: 'There are too many in view to average: zoom in.', values: 'No event in view has a value.' };
+/** Diameter of the circle that a surface stands for, in pixels. */
+const CIRCLE = Math.round(2 * RADIUS);
 /** A surface that is fainter than this is not seen, and not explained. */
 const UNSEEN = 0.1;
 
@@ -65,17 +74,24 @@ function fieldPart(shown: Shown, palette: Palette): LegendPart {
   const { events, field, scale, values, valued, lacking } = shown;
   const part = { kind: 'field', title: field } as const;
   const none = (): LegendPart['rows'] => (lacking ? [{ color: palette.none, text: valued ? `no value (${formatCount(lacking)})` : 'no event in view has a value' }] : valued ? [] : [{ text: 'no event in view' }]);
+  const { averages, without, strength } = shown;
   if (values && scale && isValues(scale)) {
     const rows = values.map(({ value, count }) => {
       const at = scale.values.indexOf(value);
       return { color: at < 0 ? palette.other : palette.categories[at % palette.categories.length], text: value, count: formatShort(count), value };
     });
-    return { ...part, rows: [...rows, ...(events ? none() : [{ text: MANY }])] };
+    return { ...part, rows: [...rows, ...(events ? none() : [{ text: `${COUNTS} Zoom in to see the field on each event.` }])] };
   }
-  if (!events) return { ...part, rows: [{ text: `${MANY} Until then only the line over time shows it.` }] };
+  const ramp = (stops: readonly number[]): LegendPart['ramp'] => ({ colors: rampOf(palette.values, stops.length), labels: stops.map(formatMark) });
+  if (!events && averages) {
+    const grey = averages.lacking ? [{ color: palette.none, text: 'no value' }] : [];
+    return { ...part, title: `Average ${field}`, circle: CIRCLE, ramp: ramp(averages.stops), rows: [...grey, { text: 'In a circle this wide, where events are many. Zoom in to see each.' }] };
+  }
+  if (!events) return { ...part, rows: without ? [{ text: `${COUNTS} ${WITHOUT[without]}` }] : [] };
   // Grey events without an explanation would look like an error of the map.
   if (!scale || isValues(scale) || !valued) return { ...part, rows: none() };
-  return { ...part, ramp: { colors: rampOf(palette.values, scale.stops.length), labels: scale.stops.map(formatMark) }, rows: none() };
+  const below = averages && strength >= UNSEEN ? [{ text: 'Under the events is their average. It fades as you zoom in.' }] : [];
+  return { ...part, ramp: ramp(scale.stops), rows: [...none(), ...below] };
 }
 
 function sizePart({ sized, size, events, zoom }: Shown): LegendPart {
@@ -91,7 +107,7 @@ export function legendOf(shown: Shown, palette: Palette): LegendPart[] {
   if (shown.surface && shown.strength >= UNSEEN) {
     const ramp = { colors: palette.counts, labels: shown.surface.map(formatMark), opacity: shown.strength };
     const rows = shown.strength < 1 && shown.events ? [{ text: 'Fades as you zoom in: each point is an event.' }] : [];
-    parts.push({ kind: 'counts', title: 'Events in a circle this wide', circle: Math.round(2 * RADIUS), ramp, rows });
+    parts.push({ kind: 'counts', title: 'Events in a circle this wide', circle: CIRCLE, ramp, rows });
   }
   if (shown.fades) parts.push({ kind: 'trail', title: 'Events fade', rows: [{ text: `within ${shown.fades}` }] });
   if (shown.field) parts.push(fieldPart(shown, palette));

@@ -198,7 +198,7 @@ function askedOf(layer: LayerView, active: boolean): Asked | null {
   if (!schema || schema.geometry === null || layer.hidden) return null;
   const when = schema.times.length ? view.when : null;
   const query = active ? pictureParams(question()) : pictureParams({ where: null, when, filter: layer.filter, geometry: schema.geometry });
-  return { collection: layer.collection, query, field: layer.field, size: layer.size };
+  return { collection: layer.collection, query, field: layer.field, average: kindOf(schema, layer.field) === 'number' ? layer.field : '', size: layer.size };
 }
 
 function loadTiles(): void {

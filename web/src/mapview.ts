@@ -194,9 +194,9 @@ export class MapView {
     const top = this.map.getLayer('city-dot') ? 'city-dot' : 'live-track';
     const files = this.files.map(({ id }) => `${id}-fill`).find((id) => this.map.getLayer(id));
     let above = files ?? top;
-    for (const { name, picture, palette } of this.pictures.shown().reverse()) {
+    for (const { name, picture } of this.pictures.shown().reverse()) {
       if (this.map.getLayer(`${name}-fill`)) above = `${name}-fill`;
-      picture.layer.setRamp(palette.counts);
+      picture.colorSurface();
       if (this.map.getLayer(picture.layer.id)) this.map.moveLayer(picture.layer.id, above);
       else this.map.addLayer(picture.layer, above);
       above = picture.layer.id;

@@ -1,15 +1,15 @@
 // The picture of a collection's events: asks how many are in view, chooses the drawing, and loads what that needs.
 import type { ExpressionSpecification, Map as MapLibre, MapGeoJSONFeature, VectorTileSource } from 'maplibre-gl';
 import * as api from './api';
-import { AS_SURFACE, drawingOf, EVENTS_MAX, type Drawing } from './drawing';
-import { eventLayerIds, eventPaint, IS_CELL, sourceOf, type ColorScale, type EventsDrawn, type SizeScale } from './eventstyle';
+import { AS_SURFACE, AVERAGED_MAX, drawingOf, EVENTS_MAX, type Drawing } from './drawing';
+import { eventLayerIds, eventPaint, IS_CELL, isValues, sourceOf, type ColorScale, type EventsDrawn, type SizeScale } from './eventstyle';
 import { Latest } from './latest';
 import type { Palette } from './palette';
 import { bboxParam, type LngLat } from './shapes';
 import { cellWidth, countTiles, eventTileBoxes, type Box } from './surface/cover';
 import { REACH, surfaceOf, valueAt, valuesIn, type Surface } from './surface/density';
 import { SurfaceLayer } from './surface/layer';
-import { countStops, type Stops } from './surface/scale';
+import { averageScale, countStops, type AverageScale, type Stops, type SurfaceScale } from './surface/scale';
 import { SurfaceTiles } from './surface/tiles';
 
 /** Which events are drawn: a collection, the parameters of the question without a place, and the fields that colour and size. */
@@ -17,6 +17,8 @@ export interface Asked {
   readonly collection: string;
   readonly query: URLSearchParams;
   readonly field: string;
+  /** The field again if it is a number, so that a surface shows its average; else empty. */
+  readonly average: string;
   readonly size: string;
 }
 
@@ -31,6 +33,16 @@ export interface PictureEvents {
 
 const NOTHING: Drawing = { events: 0, surface: 0 };
 
+/** The scale of a surface from what is in view; where no event there has a value, it shows counts. */
+function scaleOf(surface: Surface, box: Box): SurfaceScale | null {
+  const counts = valuesIn(surface, box);
+  const { averages } = surface;
+  const scale = averages && averageScale(valuesIn(surface, box, averages.values), valuesIn(surface, box, averages.shares), counts);
+  if (scale) return scale;
+  const stops = countStops(counts);
+  return stops && { kind: 'counts', stops };
+}
+
 export class Picture {
   readonly layer: SurfaceLayer;
   private asked: Asked | null = null;
@@ -40,7 +52,9 @@ export class Picture {
   private opacity = 1;
   private drawing = NOTHING;
   private hidden = false;
-  private surface: { readonly surface: Surface; readonly stops: Stops } | null = null;
+  private surface: { readonly surface: Surface; readonly scale: SurfaceScale } | null = null;
+  /** Events in the view that was asked last. */
+  private count = 0;
   private readonly work = new Latest(30);
   private readonly tiles = new SurfaceTiles();
   /** Whether the server answered with counts where events were expected, in the view as it is. */
@@ -109,9 +123,38 @@ export class Picture {
     };
   }
 
-  /** The stops of the surface's colours; null where there is no surface. */
+  private get surfaceScale(): SurfaceScale | null {
+    return !this.hidden && this.drawing.surface > 0 ? (this.surface?.scale ?? null) : null;
+  }
+
+  /** The stops of a surface of counts; null where there is none. */
   stops(): Stops | null {
-    return !this.hidden && this.drawing.surface > 0 ? (this.surface?.stops ?? null) : null;
+    const scale = this.surfaceScale;
+    return scale?.kind === 'counts' ? scale.stops : null;
+  }
+
+  /** The scale of a surface of averages; null where there is none. */
+  averages(): AverageScale | null {
+    const scale = this.surfaceScale;
+    return scale?.kind === 'averages' ? this.averagesAs(scale) : null;
+  }
+
+  /** The events' own scale holds for the surface below them too, so that a value has one colour. */
+  private averagesAs(scale: AverageScale): AverageScale {
+    const { scale: events, drawing } = this;
+    return drawing.events > 0 && events && !isValues(events) && events.field === this.asked?.average ? { ...scale, stops: events.stops } : scale;
+  }
+
+  /** Why a surface has counts although averages are asked; null where it has none, or they are not there yet. */
+  get without(): 'many' | 'values' | null {
+    if (!this.asked?.average || this.surfaceScale?.kind !== 'counts') return null;
+    return this.surface?.surface.averages ? 'values' : this.count > AVERAGED_MAX ? 'many' : null;
+  }
+
+  /** Gives the surface the colours of what it shows. */
+  colorSurface(): void {
+    const palette = this.palette();
+    this.layer.setColors(this.surface?.scale.kind === 'averages' ? palette.values : palette.counts, palette.none);
   }
 
   /** Opacity of the surface before that of the layer, 0 to 1. */
@@ -153,6 +196,7 @@ export class Picture {
     if (JSON.stringify([scale, size]) === JSON.stringify([this.scale, this.size])) return;
     this.scale = scale;
     this.size = size;
+    this.showSurface();
     this.paint();
   }
 
@@ -196,7 +240,8 @@ export class Picture {
       return (await api.aggregate(asked.collection, ['count'], query, signal))[0]?.count ?? 0;
     };
     const [zoom, box] = [this.map.getZoom(), this.box()];
-    const drawing = drawingOf(await count(box));
+    this.count = await count(box);
+    const drawing = drawingOf(this.count);
     if (!drawing.events) return drawing;
     const tiles = await Promise.all(eventTileBoxes(zoom, box).map(count));
     return tiles.some((n) => n > EVENTS_MAX) ? AS_SURFACE : drawing;
@@ -207,10 +252,11 @@ export class Picture {
     if (drawing.surface > 0) {
       const [zoom, box] = [this.map.getZoom(), this.box()];
       const cover = countTiles(zoom, box, REACH);
-      const tile = await this.tiles.load(asked.collection, asked.query, cover, signal);
-      const surface = surfaceOf(cover, cellWidth(cover.z, zoom), tile);
-      const stops = countStops(valuesIn(surface, box));
-      made = stops && { surface, stops };
+      const average = this.count > AVERAGED_MAX ? '' : asked.average;
+      const tile = await this.tiles.load(asked.collection, asked.query, average, cover, signal);
+      const surface = surfaceOf(cover, cellWidth(cover.z, zoom), tile, average !== '');
+      const scale = scaleOf(surface, box);
+      made = scale && { surface, scale };
     }
     this.draw(drawing, made);
   }
@@ -218,13 +264,19 @@ export class Picture {
   private draw(drawing: Drawing, surface: typeof this.surface): void {
     this.drawing = drawing;
     this.surface = surface;
-    this.layer.show(surface?.surface ?? null, surface?.stops ?? null);
+    this.showSurface();
+    this.colorSurface();
     this.fade();
     const source = this.map.getSource<VectorTileSource>(sourceOf(this.slot));
     const drawn = this.drawn();
     if (source && drawn && drawing.events > 0 && source.tiles?.[0] !== drawn.url) source.setTiles([drawn.url]);
     this.paint();
     this.events.drawn();
+  }
+
+  private showSurface(): void {
+    const { surface, scale } = this.surface ?? { surface: null, scale: null };
+    this.layer.show(surface, scale?.kind === 'averages' ? this.averagesAs(scale) : scale);
   }
 
   /** Brings layers that are there up to date. */

@@ -85,7 +85,7 @@ function drawPart(c: CanvasRenderingContext2D, part: LegendPart, x: number, top:
     y += 12;
     if (color) dot(color);
     c.fillStyle = muted;
-    c.fillText(label, x + (color ? 15 : 0), y, WIDTH - 2 * PAD - 60);
+    c.fillText(label, x + (color ? 15 : 0), y, WIDTH - 2 * PAD - (color ? 15 : 0) - (count ? 45 : 0));
     if (count) {
       c.textAlign = 'right';
       c.fillText(count, x + WIDTH - 2 * PAD, y);

@@ -67,7 +67,7 @@ describe('layers', () => {
 describe('the legend', () => {
   const { legendOf } = page.legend;
   const { LIGHT, DARK, layerPalette } = page.palette;
-  const shown = { name: '', surface: null, strength: 0, events: true, field: '', scale: null, values: null, valued: 0, lacking: 0, sized: '', size: null, zoom: 6, fades: '' };
+  const shown = { name: '', surface: null, averages: null, without: null, strength: 0, events: true, field: '', scale: null, values: null, valued: 0, lacking: 0, sized: '', size: null, zoom: 6, fades: '' };
 
   it('has a part for each thing that is shown, and none for nothing', () => {
     assert.deepEqual(legendOf(shown, LIGHT), []);
@@ -81,10 +81,32 @@ describe('the legend', () => {
 
   it('explains no surface that is too faint to see, and no colour that is not drawn', () => {
     assert.deepEqual(legendOf({ ...shown, surface: [1, 2, 3, 4, 5], strength: 0.03 }, LIGHT), []);
-    const [counts, field] = legendOf({ ...shown, events: false, surface: [1, 2, 3, 4, 5], strength: 1, field: 'speed' }, LIGHT);
-    assert.deepEqual([counts.ramp.opacity, counts.rows], [1, []]);
-    assert.equal(field.ramp, undefined);
-    assert.match(field.rows[0].text, /^Not on the map: .* Until then only the line over time shows it\.$/);
+    for (const [without, said] of [['many', /counts of events, not this field\. .*too many/], ['values', /counts of events, not this field\. No event in view has a value/]]) {
+      const [counts, field] = legendOf({ ...shown, events: false, surface: [1, 2, 3, 4, 5], strength: 1, field: 'speed', without }, LIGHT);
+      assert.deepEqual([counts.ramp.opacity, counts.rows], [1, []]);
+      assert.equal(field.ramp, undefined);
+      assert.match(field.rows[0].text, said);
+    }
+    const [, field] = legendOf({ ...shown, events: false, surface: [1, 2, 3, 4, 5], strength: 1, field: 'speed' }, LIGHT);
+    assert.deepEqual(field.rows, [], 'nothing is said of averages that are not there yet');
+    const [, text] = legendOf({ ...shown, events: false, surface: [1, 2, 3, 4, 5], strength: 1, field: 'type', scale: { field: 'type', values: ['a'] }, values: [{ value: 'a', count: 2 }] }, LIGHT);
+    assert.match(text.rows.at(-1).text, /counts of events, not this field/);
+  });
+
+  it('says that a surface has the averages of a field, and no counts', () => {
+    const averages = { kind: 'averages', stops: [1, 2, 3, 4, 5], lacking: true };
+    const [field, ...more] = legendOf({ ...shown, events: false, averages, strength: 1, field: 'speed' }, LIGHT);
+    assert.deepEqual(more, []);
+    assert.deepEqual([field.kind, field.title, field.ramp.labels], ['field', 'Average speed', ['1', '2', '3', '4', '5']]);
+    assert.deepEqual(field.ramp.colors, [...LIGHT.values]);
+    assert.ok(field.circle > 0);
+    assert.equal(field.rows[0].color, LIGHT.none, 'grey is explained');
+    assert.match(field.rows[1].text, /where events are many/);
+    const [both] = legendOf({ ...shown, averages, strength: 0.5, field: 'speed', scale: { field: 'sog', stops: [1, 2, 3, 4, 5] }, valued: 9 }, LIGHT);
+    assert.equal(both.title, 'speed');
+    assert.match(both.rows.at(-1).text, /Under the events is their average/);
+    const [faint] = legendOf({ ...shown, averages, strength: 0.05, field: 'speed', scale: { field: 'sog', stops: [1, 2, 3, 4, 5] }, valued: 9 }, LIGHT);
+    assert.deepEqual(faint.rows, [], 'a surface that is too faint to see');
   });
 
   it('gives each value of a text the colour that the map gives it, and says which have none of their own', () => {

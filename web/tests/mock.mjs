@@ -261,17 +261,24 @@ function tile(c, query, z, row, col) {
   let features = inside.map((f) => ({ type: 'Feature', geometry: f.geometry, properties: { ...Object.fromEntries(names.map((n) => [n, f.properties[n]])), id: f.id } }));
   if (inside.length > TILE_POINTS_MAX || query.get('density') === 'true') {
     const cells = new Map();
+    const averaged = query.get('avg');
     for (const f of inside) {
       const [fw, fs, fe, fn] = boxOf(f);
       const [lng, lat] = [(fw + fe) / 2, (fs + fn) / 2];
       const [i, j] = [Math.floor((tileX(lng, z) - col) * CELLS), Math.floor((tileY(lat, z) - row) * CELLS)];
       if (i < 0 || j < 0 || i >= CELLS || j >= CELLS) continue;
-      cells.set(i * CELLS + j, (cells.get(i * CELLS + j) ?? 0) + 1);
+      const cell = cells.get(i * CELLS + j) ?? { count: 0, values: 0, sum: 0 };
+      cell.count++;
+      if (averaged && typeof f.properties[averaged] === 'number') {
+        cell.values++;
+        cell.sum += f.properties[averaged];
+      }
+      cells.set(i * CELLS + j, cell);
     }
-    features = [...cells].map(([key, count]) => ({
+    features = [...cells].map(([key, { count, values, sum }]) => ({
       type: 'Feature',
       geometry: { type: 'Point', coordinates: [lngOf(col + (Math.floor(key / CELLS) + 0.5) / CELLS, z), latOf(row + ((key % CELLS) + 0.5) / CELLS, z)] },
-      properties: { count, density: true },
+      properties: { count, density: true, ...(values ? { values, avg: sum / values } : {}) },
     }));
   }
   const made = new GeoJSONVT({ type: 'FeatureCollection', features }, { maxZoom: z, indexMaxZoom: 0, buffer: 64 }).getTile(z, col, row);

@@ -6,7 +6,7 @@ import { fromGeojsonVt } from '@maplibre/vt-pbf';
 import { sources } from './sources.mjs';
 
 const page = await sources(['drawing', 'beyond', 'eventstyle', 'palette', 'legend']);
-const { cells, cover, density, scale } = await sources(['cells', 'cover', 'density', 'scale'], 'surface/');
+const { cells, cover, density, layer, scale } = await sources(['cells', 'cover', 'density', 'layer', 'scale'], 'surface/');
 
 describe('a drawing', () => {
   it('is one of a kind for the view, and turns over without an edge', () => {
@@ -35,8 +35,13 @@ describe('tiles of counts', () => {
 
   it('are read into cells', () => {
     const read = cells.readCells(tile([point(0, 63, { count: 7, density: true }), point(40, 12, { density: true, count: 1_000_000 }), point(3, 4, { id: 'one' })]));
-    assert.deepEqual(read, { columns: [0, 40, 3], rows: [63, 12, 4], counts: [7, 1_000_000, 1] });
+    assert.deepEqual(read, { columns: [0, 40, 3], rows: [63, 12, 4], counts: [7, 1_000_000, 1], values: [0, 0, 0], averages: [0, 0, 0] });
     assert.deepEqual(cells.readCells(new ArrayBuffer(0)), cells.NO_CELLS);
+  });
+
+  it('have the average of a field where one was asked', () => {
+    const read = cells.readCells(tile([point(1, 2, { count: 7, density: true, values: 3, avg: -2.5 }), point(5, 6, { count: 4, density: true }), point(8, 9, { count: 2, values: 2, avg: 40 })]));
+    assert.deepEqual([read.counts, read.values, read.averages], [[7, 4, 2], [3, 0, 2], [-2.5, 0, 40]]);
   });
 
   it('cover the view and its edge, on every copy of the world, with cells of 4 to 8 pixels', () => {
@@ -90,6 +95,48 @@ describe('the surface', () => {
     const { width, values } = split;
     const row = Math.floor(split.height / 2 + 1) * width;
     for (let i = 1; i < 10; i++) assert.ok(Math.abs(values[row + width / 2 - i] - values[row + width / 2 - 1 + i]) < 1e-3);
+  });
+});
+
+describe('a surface of averages', () => {
+  const two = { z: 4, west: 0, east: 1, north: 0, south: 0 };
+  const cell = (column, count, values, average) => ({ columns: [column], rows: [32], counts: [count], values: [values], averages: [average] });
+  const at = ({ width, height }, x) => Math.floor(height / 2 + 1) * width + x;
+
+  it('weighs each value alike, and has no seam between tiles', () => {
+    const made = density.surfaceOf(two, 8, (column) => (column === 0 ? cell(63, 10, 10, 2) : cell(0, 30, 30, 6)), true);
+    const { values, shares } = made.averages;
+    const middle = at(made, made.width / 2);
+    // Halfway between both cells: 10 values of 2 and 30 of 6.
+    assert.ok(Math.abs((values[middle - 1] + values[middle]) / 2 - 5) < 0.1, `${values[middle]}`);
+    assert.ok(Math.abs(shares[middle] - 1) < 1e-6);
+    for (let i = -6; i < 6; i++) assert.ok(values[middle + i] >= values[middle + i - 1] - 1e-4, 'rises from the lower to the higher');
+    assert.ok(Number.isNaN(values[0]) && shares[0] === 0, 'nothing has no average');
+    const counted = density.surfaceOf(two, 8, (column) => (column === 0 ? cell(63, 10, 10, 2) : cell(0, 30, 30, 6)));
+    assert.deepEqual(counted.values, made.values, 'the events are as many');
+    assert.equal(counted.averages, null);
+  });
+
+  it('ranges over what is in view, and is grey where events have no value', () => {
+    const made = density.surfaceOf(two, 8, (column) => (column === 0 ? cell(20, 9, 9, 3) : cell(40, 9, 0, 0)), true);
+    const found = scale.averageScale(made.averages.values, made.averages.shares, made.values);
+    assert.deepEqual(found, { kind: 'averages', stops: [3], lacking: true });
+    const pixels = layer.surfacePixels(made, found);
+    const [west, east] = [20.5, 104.5].map((column) => 3 * at(made, Math.floor((column * made.width) / 128)));
+    assert.deepEqual([...pixels.slice(west, west + 3)], [128, 255, 255], 'one value has the middle of the ramp');
+    assert.deepEqual([...pixels.slice(east, east + 3)], [0, 255, 0], 'as opaque, and of no colour of the ramp');
+    const none = new Float64Array(3);
+    assert.equal(scale.averageScale(none.map(() => NaN), none, none.map(() => 5)), null);
+  });
+
+  it('gives a value the colour that an event of it has', () => {
+    for (const stops of [[4], [1, 9], [1, 2, 9], [1, 2, 5, 9], [1, 2, 5, 9, 30]])
+      stops.forEach((stop, i) => {
+        const place = scale.onValueRamp(stops, stop);
+        assert.equal(page.palette.LIGHT.values[place * 4], page.eventstyle.rampOf(page.palette.LIGHT.values, stops.length)[i], `${stop} of ${stops}`);
+      });
+    assert.deepEqual([-5, 99].map((value) => scale.onValueRamp([1, 2, 5, 9, 30], value)), [0, 1]);
+    assert.equal(scale.onValueRamp([0, 1, 2, 3, 4], 2.5), 0.625);
   });
 });
 

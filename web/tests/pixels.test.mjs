@@ -64,8 +64,22 @@ const aloneOnScreen = (lacking = null) =>
   }, lacking);
 
 /** What is drawn: the presence of the surface and of single events. */
-const drawing = () => page.evaluate(() => ({ surface: window.meridianPicture.stops() !== null, events: window.meridianPicture.inView().length, tiles: window.meridianMap.queryRenderedFeatures({ layers: ['event-point'] }).length }));
+const drawing = () => page.evaluate(() => ({ surface: window.meridianPicture.stops() !== null || window.meridianPicture.averages() !== null, events: window.meridianPicture.inView().length, tiles: window.meridianMap.queryRenderedFeatures({ layers: ['event-point'] }).length }));
 const legends = () => page.locator('#legend [data-legend]').evaluateAll((parts) => parts.map((part) => part.dataset.legend));
+
+/** Places of the surface with their numbers of events, far from the tools and the legend. */
+const surfacePlaces = () =>
+  page.evaluate(() => {
+    const box = window.meridianMap.getContainer().getBoundingClientRect();
+    const stops = window.meridianPicture.stops();
+    const out = [];
+    for (let x = 120; x < box.width - 220; x += 40)
+      for (let y = 40; y < box.height - 180; y += 40) {
+        const at = window.meridianMap.unproject([x, y]);
+        out.push({ x: box.left + x, y: box.top + y, value: window.meridianPicture.eventsNear([at.lng, at.lat]), stops });
+      }
+    return out;
+  });
 
 /** A colour drawn at `opacity` over another. */
 const over = (colour, ground, opacity) => colour.map((v, i) => v * opacity + ground[i] * (1 - opacity));
@@ -101,23 +115,31 @@ describe('what the pages look like', { timeout: 600_000 }, () => {
     const near = await drawing();
     assert.ok(near.surface && near.events === 0 && near.tiles === 0, JSON.stringify(near));
     assert.deepEqual(await legends(), ['counts']);
-    // Far from the tools and the legend, and from names.
-    const places = await page.evaluate(() => {
-      const box = window.meridianMap.getContainer().getBoundingClientRect();
-      const stops = window.meridianPicture.stops();
-      const out = [];
-      for (let x = 120; x < box.width - 220; x += 40)
-        for (let y = 40; y < box.height - 180; y += 40) {
-          const at = window.meridianMap.unproject([x, y]);
-          out.push({ x: box.left + x, y: box.top + y, value: window.meridianPicture.eventsNear([at.lng, at.lat]), stops });
-        }
-      return out;
-    });
-    const solid = places.filter(({ value }) => value > 2);
+    const solid = (await surfacePlaces()).filter(({ value }) => value > 2);
     assert.ok(solid.length > 40, `${solid.length} places`);
     const seen = await coloursAt(solid);
     const wrong = solid.filter(({ value, stops }, i) => Math.min(...[LIGHT.land, LIGHT.sea].map((ground) => distance(seen[i], over(countColour(stops, value), rgb(ground), 0.85)))) > 24);
     assert.ok(wrong.length <= solid.length / 8, `${wrong.length} of ${solid.length} places have another colour`);
+  });
+
+  step('has the averages of a number on the surface, in the colours of the field', async () => {
+    await show(`${CALIFORNIA}&f=mag`);
+    assert.deepEqual(await legends(), ['field']);
+    assert.match(await page.textContent('#legend'), /^Average mag.*where events are many/);
+    const solid = (await surfacePlaces()).filter(({ value }) => value > 2);
+    assert.ok(solid.length > 40, `${solid.length} places`);
+    const seen = await coloursAt(solid);
+    const grounds = [LIGHT.land, LIGHT.sea].map(rgb);
+    const ramp = Array.from({ length: 65 }, (_, i) => valueColour([0, 16, 32, 48, 64], i));
+    const off = seen.filter((colour) => Math.min(...ramp.flatMap((one) => grounds.map((ground) => distance(colour, over(one, ground, 0.85))))) > 24);
+    assert.ok(off.length <= solid.length / 8, `${off.length} of ${solid.length} places have another colour`);
+    // Many small earthquakes and few large ones: the colours do not follow the counts.
+    const places = new Set(seen.map((colour) => ramp.map((one) => distance(colour, over(one, grounds[0], 0.85))).reduce((best, d, i, all) => (d < all[best] ? i : best), 0)));
+    assert.ok(places.size > 5, `${places.size} colours`);
+    await page.selectOption('#field', 'net');
+    await page.waitForFunction(() => /counts of events, not this field/.test(document.querySelector('#legend').textContent), undefined, { timeout: PATIENCE });
+    await rest();
+    assert.deepEqual(await legends(), ['counts', 'field']);
   });
 
   step('turns into single events over the surface of the same events, with a legend for each', async () => {
@@ -126,7 +148,10 @@ describe('what the pages look like', { timeout: 600_000 }, () => {
     await page.waitForFunction(() => window.meridianPicture.inView().length > 100, undefined, { timeout: PATIENCE });
     await rest();
     assert.ok((await drawing()).surface);
-    assert.deepEqual(await legends(), ['counts', 'field']);
+    // The surface and the events have one scale, and the legend has one part for both.
+    assert.deepEqual(await legends(), ['field']);
+    assert.deepEqual(await page.evaluate(() => [window.meridianPicture.averages().stops, window.meridianPicture.averages().stops.length > 1]), [await page.evaluate(() => window.meridianPicture.scale.stops), true]);
+    assert.match(await page.textContent('#legend'), /Under the events is their average/);
     await page.evaluate(() => window.meridianMap.jumpTo({ center: [140, 38], zoom: 6 }));
     await rest();
     assert.deepEqual([(await drawing()).surface, await legends()], [false, ['field']]);

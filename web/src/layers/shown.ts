@@ -69,7 +69,7 @@ export class Legend {
     const trail = map?.trail;
     if (active && trail?.shown) {
       const { when } = app.view();
-      return { ...about, sized: '', size: null, surface: null, strength: 0, events: true, scale: trail.scale, ...trail.counts(), fades: when ? formatLength(when[1] - when[0]) : '' };
+      return { ...about, sized: '', size: null, surface: null, averages: null, without: null, strength: 0, events: true, scale: trail.scale, ...trail.counts(), fades: when ? formatLength(when[1] - when[0]) : '' };
     }
     const events = picture.inView().map(({ properties }) => properties);
     const numbers = (name: string): number[] => (name ? events.map((one) => one[name] as unknown).filter((value) => typeof value === 'number') : []);
@@ -81,6 +81,6 @@ export class Legend {
       const scale = kind === 'value' ? top && { field, values: top.map(({ value }) => value) } : stops && { field, stops };
       picture.setScale(scale ?? null, ends && { field: sized, low: ends[0], high: ends[ends.length - 1] });
     }
-    return { ...about, surface: picture.stops(), strength: picture.strength, events: picture.showsEvents, scale: picture.scale, size: picture.size, valued, lacking: field ? events.length - valued : 0, fades: '' };
+    return { ...about, surface: picture.stops(), averages: picture.averages(), without: picture.without, strength: picture.strength, events: picture.showsEvents, scale: picture.scale, size: picture.size, valued, lacking: field ? events.length - valued : 0, fades: '' };
   }
 }

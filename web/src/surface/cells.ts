@@ -1,4 +1,4 @@
-// A tile of counts as the server sends it (a vector tile of points with a `count`), read into arrays.
+// A tile of counts as the server sends it (a vector tile of points with a `count`, and an average if one was asked), read into arrays.
 import { PbfReader } from 'pbf';
 
 /** Cells along a side of a tile of counts, as the server makes them. */
@@ -9,9 +9,13 @@ export interface TileCells {
   readonly columns: readonly number[];
   readonly rows: readonly number[];
   readonly counts: readonly number[];
+  /** Events of each cell with a value of the field that is averaged. */
+  readonly values: readonly number[];
+  /** The average of these; 0 where there is none. */
+  readonly averages: readonly number[];
 }
 
-export const NO_CELLS: TileCells = { columns: [], rows: [], counts: [] };
+export const NO_CELLS: TileCells = { columns: [], rows: [], counts: [], values: [], averages: [] };
 
 interface Layer {
   extent: number;
@@ -48,24 +52,31 @@ const unzigzag = (n: number): number => (n >>> 1) ^ -(n & 1);
 export function readCells(bytes: ArrayBuffer): TileCells {
   if (!bytes.byteLength) return NO_CELLS;
   const [columns, rows, counts]: [number[], number[], number[]] = [[], [], []];
+  const [values, averages]: [number[], number[]] = [[], []];
   const inside = (cell: number): boolean => cell >= 0 && cell < CELLS;
   new PbfReader(bytes).readFields((tag, _none, pbf) => {
     if (tag !== 3) return;
     const empty: Layer = { extent: 4096, keys: [], values: [], features: [] };
     const layer = pbf.readMessage(readLayer, empty);
-    const key = layer.keys.indexOf('count');
+    const keys = ['count', 'values', 'avg'].map((name) => layer.keys.indexOf(name));
     for (const { tags, geometry } of layer.features) {
       // A point: one MoveTo, then its position.
       if (geometry.length < 3) continue;
       const [column, row] = [1, 2].map((i) => Math.floor((unzigzag(geometry[i]) / layer.extent) * CELLS));
       // A tile may repeat what lies around it.
       if (!inside(column) || !inside(row)) continue;
-      let count = 1;
-      for (let i = 0; i + 1 < tags.length; i += 2) if (tags[i] === key) count = layer.values[tags[i + 1]];
+      const found = [1, 0, 0];
+      for (let i = 0; i + 1 < tags.length; i += 2) {
+        const at = keys.indexOf(tags[i]);
+        if (at >= 0) found[at] = layer.values[tags[i + 1]];
+      }
+      const [count, valued, average] = found;
       columns.push(column);
       rows.push(row);
       counts.push(count > 0 ? count : 0);
+      values.push(valued > 0 ? valued : 0);
+      averages.push(average);
     }
   }, null);
-  return { columns, rows, counts };
+  return { columns, rows, counts, values, averages };
 }

@@ -1,4 +1,5 @@
-// Draws a surface into the map: two numbers a pixel (place on the ramp, opacity), coloured by the graphics card.
+// Draws a surface into the map: three numbers a pixel (place on the ramp, opacity, share of events that the ramp is for), coloured
+// by the graphics card.
 //
 // The map never turns or tilts, so the surface is a rectangle whose corners the map projects. Its matrix has too few digits for
 // close zooms.
@@ -6,7 +7,7 @@ import type { CustomLayerInterface, Map as MapLibre } from 'maplibre-gl';
 import { blend, program, rgb } from '../gl';
 import { latOf, lngOf } from './cover';
 import type { Surface } from './density';
-import { FAINT, onRamp, SOLID, type Stops } from './scale';
+import { FAINT, onRamp, onValueRamp, SOLID, type SurfaceScale } from './scale';
 
 const VERTEX = `#version 300 es
 uniform vec4 box; // left, top, right, bottom in clip space
@@ -22,12 +23,13 @@ precision highp float;
 uniform sampler2D surface;
 uniform sampler2D ramp;
 uniform float opacity;
+uniform vec3 none;
 in vec2 at;
 out vec4 color;
 void main() {
-  vec2 here = texture(surface, at).rg;
+  vec3 here = texture(surface, at).rgb;
   float alpha = here.g * opacity;
-  color = vec4(texture(ramp, vec2(here.r, 0.5)).rgb * alpha, alpha);
+  color = vec4(mix(none, texture(ramp, vec2(here.r, 0.5)).rgb, here.b) * alpha, alpha);
 }`;
 
 /** Colours between the five of a ramp. */
@@ -48,14 +50,16 @@ function rampPixels(ramp: readonly string[]): Uint8Array {
   return out;
 }
 
-/** Place on the ramp and opacity of each value, as bytes. */
-export function surfacePixels({ values }: Surface, stops: Stops): Uint8Array {
-  const out = new Uint8Array(values.length * 2);
+/** Place on the ramp, opacity, and share of events that the ramp is for, of each pixel as bytes. */
+export function surfacePixels({ values, averages }: Surface, scale: SurfaceScale): Uint8Array {
+  const out = new Uint8Array(values.length * 3);
   for (let i = 0; i < values.length; i++) {
     if (values[i] <= FAINT) continue;
     const rise = Math.min(1, (values[i] - FAINT) / (SOLID - FAINT));
-    out[2 * i] = Math.round(255 * onRamp(stops, values[i]));
-    out[2 * i + 1] = Math.round(255 * rise * rise * (3 - 2 * rise));
+    const [place, share] = scale.kind === 'counts' ? [onRamp(scale.stops, values[i]), 1] : averages?.shares[i] ? [onValueRamp(scale.stops, averages.values[i]), averages.shares[i]] : [0, 0];
+    out[3 * i] = Math.round(255 * place);
+    out[3 * i + 1] = Math.round(255 * rise * rise * (3 - 2 * rise));
+    out[3 * i + 2] = Math.round(255 * share);
   }
   return out;
 }
@@ -70,18 +74,21 @@ export class SurfaceLayer implements CustomLayerInterface {
   /** What to give to the graphics card before the next frame. */
   private fresh: { pixels?: Uint8Array; ramp?: Uint8Array } = {};
   private opacity = 1;
+  private none: readonly number[] = [0, 0, 0];
 
   constructor(readonly id: string) {}
 
   /** Shows a surface; null for none. */
-  show(surface: Surface | null, stops: Stops | null): void {
-    this.shown = stops && surface;
-    if (this.shown && stops) this.fresh.pixels = surfacePixels(this.shown, stops);
+  show(surface: Surface | null, scale: SurfaceScale | null): void {
+    this.shown = scale && surface;
+    if (this.shown && scale) this.fresh.pixels = surfacePixels(this.shown, scale);
     this.map?.triggerRepaint();
   }
 
-  setRamp(ramp: readonly string[]): void {
+  /** The colours of the scale, and that of events without a value. */
+  setColors(ramp: readonly string[], none: string): void {
     this.fresh.ramp = rampPixels(ramp);
+    this.none = rgb(none).map((channel) => channel / 255);
     this.map?.triggerRepaint();
   }
 
@@ -119,7 +126,7 @@ export class SurfaceLayer implements CustomLayerInterface {
       for (const axis of [gl.TEXTURE_WRAP_S, gl.TEXTURE_WRAP_T]) gl.texParameteri(gl.TEXTURE_2D, axis, gl.CLAMP_TO_EDGE);
       for (const size of [gl.TEXTURE_MIN_FILTER, gl.TEXTURE_MAG_FILTER]) gl.texParameteri(gl.TEXTURE_2D, size, gl.LINEAR);
     };
-    if (this.fresh.pixels && this.shown) fill(surface, gl.RG8, this.shown.width, this.shown.height, gl.RG, this.fresh.pixels);
+    if (this.fresh.pixels && this.shown) fill(surface, gl.RGB8, this.shown.width, this.shown.height, gl.RGB, this.fresh.pixels);
     if (this.fresh.ramp) fill(ramp, gl.RGBA8, STEPS, 1, gl.RGBA, this.fresh.ramp);
     this.fresh = {};
   }
@@ -142,6 +149,7 @@ export class SurfaceLayer implements CustomLayerInterface {
     gl.bindVertexArray(null);
     gl.uniform4f(gl.getUniformLocation(made, 'box'), ...clip(west, north), ...clip(east + 1, south + 1));
     gl.uniform1f(gl.getUniformLocation(made, 'opacity'), this.opacity * OPACITY);
+    gl.uniform3fv(gl.getUniformLocation(made, 'none'), this.none);
     textures.forEach((texture, unit) => {
       gl.activeTexture(gl.TEXTURE0 + unit);
       gl.bindTexture(gl.TEXTURE_2D, texture);

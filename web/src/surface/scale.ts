@@ -3,6 +3,17 @@
 /** Values at the five colours of a ramp, ascending. */
 export type Stops = readonly [number, number, number, number, number];
 
+/** What the colours of a surface stand for: counts, or averages of a field. */
+export type SurfaceScale = { readonly kind: 'counts'; readonly stops: Stops } | AverageScale;
+
+export interface AverageScale {
+  readonly kind: 'averages';
+  /** One to five, ascending. */
+  readonly stops: readonly number[];
+  /** Whether events in view lack a value, so that the surface is grey in part. */
+  readonly lacking: boolean;
+}
+
 /** The value below which a share of the sorted values lies. */
 function quantile(sorted: ArrayLike<number>, share: number): number {
   const at = share * (sorted.length - 1);
@@ -41,6 +52,34 @@ export function onRamp(stops: Stops, value: number): number {
   return 1;
 }
 
+/** The shares of values at which the colours of a field change. */
+const VALUE_SHARES = [0.02, 0.25, 0.5, 0.75, 0.98];
+/** A smaller share of events without a value is not seen as grey. */
+const SEEN_SHARE = 0.02;
+
+const rising = (stops: readonly number[]): readonly number[] => stops.filter((stop, i) => i === 0 || stop > stops[i - 1]);
+const valueQuantiles = (sorted: ArrayLike<number>): readonly number[] => VALUE_SHARES.map((share) => quantile(sorted, share));
+
+/** The scale of averages in view, given the counts and the shares of values there; null where nothing in view has a value. */
+export function averageScale(averages: Float64Array, shares: Float64Array, counts: Float64Array): AverageScale | null {
+  const seen = averages.filter((average, i) => counts[i] >= SOLID && Number.isFinite(average)).sort();
+  if (!seen.length) return null;
+  // What the division leaves after nine digits is no difference.
+  const stops = rising(valueQuantiles(seen).map((stop) => Number(stop.toPrecision(9))));
+  return { kind: 'averages', stops, lacking: shares.some((share, i) => counts[i] >= SOLID && share < 1 - SEEN_SHARE) };
+}
+
+/** The place of a value of a field on the ramp, 0 to 1: even between two stops, as the events have it. */
+export function onValueRamp(stops: readonly number[], value: number): number {
+  const last = stops.length - 1;
+  if (!last) return 0.5;
+  // With fewer than five stops, these have the colours that `rampOf` gives.
+  const place = (i: number): number => Math.round((i * 4) / last) / 4;
+  if (value <= stops[0]) return 0;
+  for (let i = 1; i <= last; i++) if (value <= stops[i]) return place(i - 1) + ((value - stops[i - 1]) / (stops[i] - stops[i - 1])) * (place(i) - place(i - 1));
+  return 1;
+}
+
 /**
  * The stops of a field's values in view: five quantiles, so that few values far above the rest leave colours to the others.
  * As many as differ, at least one; null where there is no value.
@@ -48,6 +87,5 @@ export function onRamp(stops: Stops, value: number): number {
 export function valueStops(values: readonly number[]): readonly number[] | null {
   const sorted = values.filter(Number.isFinite).sort((a, b) => a - b);
   if (!sorted.length) return null;
-  const stops = [0.02, 0.25, 0.5, 0.75, 0.98].map((share) => quantile(sorted, share));
-  return stops.filter((stop, i) => i === 0 || stop > stops[i - 1]);
+  return rising(valueQuantiles(sorted));
 }

@@ -9,10 +9,10 @@ const KEPT = 240;
 export class SurfaceTiles {
   private readonly kept = new Map<string, TileCells>();
 
-  /** Loads the tiles of a cover; answers how to find one of them. The world repeats from west to east. */
-  async load(collection: string, query: URLSearchParams, cover: Cover, signal: AbortSignal): Promise<(column: number, row: number) => TileCells> {
+  /** Loads the tiles of a cover, with averages of a field if one is named; answers how to find one. The world repeats from west to east. */
+  async load(collection: string, query: URLSearchParams, average: string, cover: Cover, signal: AbortSignal): Promise<(column: number, row: number) => TileCells> {
     const side = 2 ** cover.z;
-    const pattern = `${api.tilesPath(collection, query)}&density=true`;
+    const pattern = `${api.tilesPath(collection, query)}&density=true${average && `&avg=${encodeURIComponent(average)}`}`;
     const addressOf = (column: number, row: number): string => api.tileAt(pattern, cover.z, row, ((column % side) + side) % side);
     const wanted = new Set<string>();
     for (let row = cover.north; row <= cover.south; row++) for (let column = cover.west; column <= cover.east; column++) wanted.add(addressOf(column, row));
