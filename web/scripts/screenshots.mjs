@@ -1,5 +1,5 @@
-// Takes the pictures of the README: node screenshots.mjs URL FOLDER. `scripts/screenshots.sh` starts the server with its data.
-// The strip holds all of them beside each other.
+// Takes the pictures of the README and of the guide to the map: node screenshots.mjs URL FOLDER. `scripts/screenshots.sh` starts
+// the server with its data. The strip holds the README's beside each other.
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { launch, PATIENCE, rest } from '../tests/browser.mjs';
@@ -31,6 +31,8 @@ const PICTURES = [
     },
   },
 ];
+/** Layers, a filter, and colour and size by fields: the picture of the guide. */
+const GUIDE = '/map#c=earthquakes&q=mag+%3E%3D+2.5&f=type&z=mag&m=5.4/36.6/-119&l=c%3Dstorms%26k%3D1&u=c%3Dships%26k%3D3';
 const SIZE = { width: 1280, height: 800 };
 
 mkdirSync(folder, { recursive: true });
@@ -47,6 +49,11 @@ try {
     console.log(`taken: ${name}`);
     await context.close();
   }
+  const guide = await browser.newPage({ viewport: SIZE });
+  await guide.goto(url + GUIDE);
+  await onMap(guide);
+  await guide.screenshot({ path: join(folder, 'map.png') });
+  console.log(join(folder, 'map.png'));
   const context = await browser.newContext({ viewport: { width: 1640, height: 250 } });
   const page = await context.newPage();
   const shown = images.map((image) => `<img src="data:image/png;base64,${image.toString('base64')}">`);
