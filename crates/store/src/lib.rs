@@ -92,6 +92,7 @@ pub use expiry::ExpiryOutcome;
 pub use maintenance::archive::Files;
 pub use manifest::{ImportOrigin, Manifest};
 pub use options::{Durability, Options, PARTITIONS_MAX, Settings, SettingsChange};
+pub use part::ipc::expect_buffers_within;
 pub use part::opened::TreeStats;
 pub use part::{CHUNK_ROWS, PartView, TimeOrder};
 pub use paths::partition_dir;

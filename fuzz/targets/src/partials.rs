@@ -70,7 +70,17 @@ pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
     let (snapshot, control, schema) = (world::snapshot(), world::control(), world::batch().schema());
     let all = Predicate::all;
     let grid = Density { predicate: all(), bbox: [-180.0, -90.0, 180.0, 90.0], width: CELLS.0, height: CELLS.1 };
-    let tile = Tile { predicate: all(), z: 0, row: 0, column: 0, layer: "a".to_owned(), fields: None, density: false };
+    let tile = Tile {
+        predicate: all(),
+        z: 0,
+        row: 0,
+        column: 0,
+        layer: "a".to_owned(),
+        fields: None,
+        density: false,
+        average: None,
+    };
+    let averages = Tile { density: true, average: schema.numeric_fields().first().copied(), ..tile.clone() };
     let track = Track { object: "ship 1".to_owned(), predicate: all(), simplify_m: None };
     let passages = Passages { predicate: all(), after: None, limit: 5 };
     let columns = Projection::all(&snapshot.layout);
@@ -79,6 +89,7 @@ pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
         ("grid", PartialGrid::of(snapshot, &grid, &control).unwrap().to_arrow()),
         ("count", PartialCount::of(snapshot, &all(), u64::MAX, &control).unwrap().to_arrow()),
         ("tile", PartialTile::of(snapshot, &tile, &control).unwrap().to_arrow()),
+        ("averages", PartialTile::of(snapshot, &averages, &control).unwrap().to_arrow()),
         ("track", PartialTrack::of(snapshot, &track, &control).unwrap().to_arrow()),
         ("passages", PartialPassages::of(snapshot, &passages, &control).unwrap().to_arrow(schema)),
         ("near", PartialNear::of(snapshot, Circle::new(1.0, 2.0, 5e6), 5, &columns).unwrap().to_arrow()),

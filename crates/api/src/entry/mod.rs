@@ -227,7 +227,7 @@ impl Entry {
                 let question = (&segments, request.uri().query());
                 let response = places::near(&self.state, &caller, question, permit, deadline).await;
                 let response = response.unwrap_or_else(IntoResponse::into_response);
-                let response = self.held(response, version, Refusal::Allowed, &answers);
+                let response = self.held(response, version, Refusal::Allowed, answers);
                 let response = self.encoded(response, &accepted, &caller, (version, &answers)).await;
                 outgoing::charged(response, &caller, place, &self.state, None)
             }
@@ -267,7 +267,7 @@ impl Entry {
                     None => handled.await,
                 };
                 if is_here {
-                    response = self.held(response, version, refusal, &answers);
+                    response = self.held(response, version, refusal, answers);
                 }
                 // Held until here even if the handler does not take the permit.
                 drop(lease);

@@ -9,6 +9,7 @@ use arrow_ipc::MessageHeader;
 use arrow_ipc::reader::{read_dictionary, read_record_batch};
 use arrow_schema::{ArrowError, Schema, SchemaRef};
 use arrow_select::concat::concat_batches;
+use meridian_store::expect_buffers_within;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -54,7 +55,7 @@ impl Decoder {
                 let schema = self.schema.as_ref().ok_or_else(missing)?;
                 let batch = head.header_as_dictionary_batch().ok_or_else(missing)?;
                 let buffer = Buffer::from(message.data_body.clone());
-                check(batch.data().ok_or_else(missing)?, buffer.len())?;
+                expect_buffers_within(batch.data().ok_or_else(missing)?, buffer.len())?;
                 read_dictionary(&buffer, batch, schema, &mut self.dictionaries, &head.version())?;
                 Ok(None)
             }
@@ -62,27 +63,11 @@ impl Decoder {
                 let schema = self.schema.clone().ok_or_else(missing)?;
                 let batch = head.header_as_record_batch().ok_or_else(missing)?;
                 let buffer = Buffer::from(message.data_body.clone());
-                check(batch, buffer.len())?;
+                expect_buffers_within(batch, buffer.len())?;
                 read_record_batch(&buffer, batch, schema, &self.dictionaries, None, &head.version()).map(Some)
             }
             other => Err(ArrowError::IpcError(format!("a message of type {other:?}"))),
         }
-    }
-}
-
-/// Refuses a batch whose buffers reach beyond its body: Arrow's reader slices them unchecked, and would panic.
-fn check(batch: arrow_ipc::RecordBatch<'_>, body: usize) -> Result<(), ArrowError> {
-    let fits = |buffer: &arrow_ipc::Buffer| {
-        let (offset, length) = (usize::try_from(buffer.offset()), usize::try_from(buffer.length()));
-        offset
-            .ok()
-            .zip(length.ok())
-            .and_then(|(offset, length)| offset.checked_add(length))
-            .is_some_and(|end| end <= body)
-    };
-    match batch.buffers().is_none_or(|buffers| buffers.iter().all(fits)) {
-        true => Ok(()),
-        false => Err(ArrowError::IpcError("a buffer reaches beyond its message".to_owned())),
     }
 }
 

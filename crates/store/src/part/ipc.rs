@@ -8,7 +8,7 @@ use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_buffer::Buffer;
 use arrow_ipc::writer::{DictionaryTracker, IpcDataGenerator, IpcWriteContext, IpcWriteOptions};
 use arrow_ipc::{MetadataVersion, reader, root_as_message};
-use arrow_schema::{Field, Schema as ArrowSchema};
+use arrow_schema::{ArrowError, Field, Schema as ArrowSchema};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -46,8 +46,29 @@ pub(crate) fn decode(fields: &[Arc<Field>], bytes: &Buffer) -> Result<(Vec<Array
     let message = root_as_message(head).map_err(|e| wrong(&format!("does not read: {e}")))?;
     let batch = message.header_as_record_batch().ok_or_else(|| wrong("holds no record batch"))?;
     let schema = Arc::new(ArrowSchema::new(fields.to_vec()));
-    let record =
-        reader::read_record_batch(&bytes.slice(message_end), batch, schema, &HashMap::new(), None, &message.version())
-            .map_err(|e| wrong(&format!("does not read: {e}")))?;
+    let body = bytes.slice(message_end);
+    let record = expect_buffers_within(batch, body.len())
+        .and_then(|()| reader::read_record_batch(&body, batch, schema, &HashMap::new(), None, &message.version()))
+        .map_err(|e| wrong(&format!("does not read: {e}")))?;
     Ok((record.columns().to_vec(), record.num_rows()))
+}
+
+/// Checks that the buffers of a batch end within its body, in bytes: Arrow's reader slices them unchecked, and would
+/// panic.
+///
+/// # Errors
+/// [`ArrowError::IpcError`] if one does not.
+pub fn expect_buffers_within(batch: arrow_ipc::RecordBatch<'_>, body: usize) -> Result<(), ArrowError> {
+    let fits = |buffer: &arrow_ipc::Buffer| {
+        let (offset, length) = (usize::try_from(buffer.offset()), usize::try_from(buffer.length()));
+        offset
+            .ok()
+            .zip(length.ok())
+            .and_then(|(offset, length)| offset.checked_add(length))
+            .is_some_and(|end| end <= body)
+    };
+    match batch.buffers().is_none_or(|buffers| buffers.iter().all(fits)) {
+        true => Ok(()),
+        false => Err(ArrowError::IpcError("a buffer reaches beyond its message".to_owned())),
+    }
 }

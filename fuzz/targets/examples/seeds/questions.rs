@@ -66,6 +66,7 @@ pub fn questions() {
             layer: "a".to_owned(),
             fields: None,
             density: true,
+            average: schema.numeric_fields().first().copied(),
         }),
         Question::Track(Track {
             object: "ship 1".to_owned(),

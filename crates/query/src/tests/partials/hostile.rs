@@ -128,8 +128,10 @@ proptest! {
             SortKey { target: SortTarget::Field(5), descending: false },
             SortKey { target: SortTarget::Id, descending: false },
         ];
+        let numeric = schema.numeric_fields();
+        let average = window.then(|| numeric[question.by.len() % numeric.len()]);
         let tile = crate::Tile {
-            predicate: predicate.clone(), z: 0, row: 0, column: 0, layer: "a".to_owned(), fields: None, density: window, average: None,
+            predicate: predicate.clone(), z: 0, row: 0, column: 0, layer: "a".to_owned(), fields: None, density: window, average,
         };
         let tiles = PartialTile::of(&snapshot, &tile, &control).unwrap().to_arrow().unwrap();
         let orders = [Order::Natural, Order::Near { lon: 1.0, lat: 2.0, k: None }, Order::Fields(keys)];

@@ -56,6 +56,17 @@ impl Codec {
             _ => Err(format!("a block is kept in an unknown way ({code})")),
         }
     }
+
+    /// Max bytes to which one byte decompresses, as the formats allow it.
+    fn ratio_max(self) -> u64 {
+        match self {
+            Codec::Raw => 1,
+            // A length is extended by up to 255 a byte.
+            Codec::Lz4 => 255,
+            // A block of a repeated byte: four bytes for 128 KiB (RFC 8878, 3.1.1.2).
+            Codec::Zstd => 32 << 10,
+        }
+    }
 }
 
 /// Bytes of a [`BlockRef`] in a footer.
@@ -311,6 +322,10 @@ impl BlockFile {
             StoreError::corrupt(&self.path, at)
         };
         let stored = stored.ok_or_else(|| wrong("its checksum is wrong"))?;
+        // Before memory of that length is requested.
+        if u64::from(block.raw) > u64::from(block.stored) * block.codec.ratio_max() {
+            return Err(wrong("it cannot decompress to the length in the footer"));
+        }
         let raw = match block.codec {
             Codec::Raw => return Ok(Buffer::from(stored)),
             Codec::Zstd => zstd::bulk::decompress(&stored, block.raw as usize).map_err(|e| wrong(&e.to_string()))?,
