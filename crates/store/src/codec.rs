@@ -1,6 +1,7 @@
 //! Little-endian numbers in byte strings, and small files framed by a checksum.
 
 use crate::error::StoreError;
+use meridian_model::seq::POSITION_BITS;
 use std::path::Path;
 
 pub(crate) fn put_u8(bytes: &mut Vec<u8>, n: u8) {
@@ -66,6 +67,11 @@ impl<'a> Reader<'a> {
         Ok(u64::from_le_bytes(self.array()?))
     }
 
+    /// Reads the position of a write.
+    pub(crate) fn position(&mut self) -> Result<u64, String> {
+        expect_position(self.u64()?)
+    }
+
     pub(crate) fn i64(&mut self) -> Result<i64, String> {
         Ok(i64::from_le_bytes(self.array()?))
     }
@@ -85,6 +91,15 @@ impl<'a> Reader<'a> {
 
     pub(crate) fn end(self) -> Result<(), String> {
         if self.0.is_empty() { Ok(()) } else { Err(format!("{} bytes too many", self.0.len())) }
+    }
+}
+
+/// Returns the position of a write that was read, if it can be one. The limit is half of what a sequence number holds: no
+/// log gets that far, and writes follow.
+pub(crate) fn expect_position(position: u64) -> Result<u64, String> {
+    match position < 1 << (POSITION_BITS - 1) {
+        true => Ok(position),
+        false => Err(format!("{position} is beyond the positions of writes")),
     }
 }
 

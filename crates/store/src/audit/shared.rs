@@ -159,7 +159,12 @@ impl SharedAudit {
         };
         let corrupt = |number: u64, detail: String| StoreError::corrupt(&self.chain.path(number), detail);
         let mut page = Page { after, limit, wanted, lines: Vec::new(), read: 0, before: None };
-        let begin = chapters.partition_point(|chapter| chapter.first <= after.saturating_add(1)).saturating_sub(1);
+        let wanted_first = after.saturating_add(1);
+        let begin = match tail.0 <= wanted_first {
+            // The last lines are in memory.
+            true => chapters.len(),
+            false => chapters.partition_point(|chapter| chapter.first <= wanted_first).saturating_sub(1),
+        };
         for chapter in &chapters[begin..] {
             let Some(link) = self.chain.read(chapter.number)? else {
                 // The oldest chapter may have been removed meanwhile. Any other missing chapter is lost.
@@ -222,11 +227,19 @@ impl SharedAudit {
     fn decode<'a>(&self, link: &'a Link) -> Result<Content<'a>, StoreError> {
         let read = || -> Result<Content<'a>, String> {
             let mut reader = Reader::new(&link.content);
-            let mut chapters = Vec::new();
+            let mut chapters = Vec::<Chapter>::new();
             for _ in 0..reader.u32()? {
                 chapters.push(Chapter { number: reader.u64()?, first: reader.u64()?, bytes: reader.u64()? });
             }
-            Ok(Content { chapters, first: reader.u64()?, lines: reader.rest() })
+            let first = reader.u64()?;
+            let is_ascending = chapters.is_sorted_by(|a, b| a.number < b.number && a.first <= b.first);
+            let own = chapters.last().map(|chapter| (chapter.number, chapter.first));
+            // Sums of what is valid are far from the limits of their types.
+            let is_valid = first < 1 << 48 && chapters.iter().all(|chapter| chapter.bytes < 1 << 40);
+            if !is_valid || !is_ascending || own != link.is_whole().then_some((link.number, first)) {
+                return Err("its chapters are not those up to itself".to_owned());
+            }
+            Ok(Content { chapters, first, lines: reader.rest() })
         };
         read().map_err(|e| StoreError::corrupt(&self.chain.path(link.number), e))
     }

@@ -189,7 +189,7 @@ pub(crate) fn read(objects: &dyn Objects, name: &str) -> Result<Vec<(u128, Remem
         (0..count)
             .map(|_| {
                 let key = u128::from(r.u64()?) | u128::from(r.u64()?) << 64;
-                let (position, events, time) = (r.u64()?, r.u32()?, r.i64()?);
+                let (position, events, time) = (r.position()?, r.u32()?, r.i64()?);
                 let batch = if digests { r.u64()? } else { digest::UNKNOWN };
                 Ok((key, RememberedWrite { position, events, time, batch }))
             })

@@ -77,7 +77,7 @@ pub(crate) fn header_at(bytes: &[u8], at: usize, epoch: u64) -> Option<Header> {
         return None;
     }
     reader.take(8).ok()?;
-    let position = reader.u64().ok()?;
+    let position = reader.position().ok()?;
     reader.i64().ok()?;
     let synced = reader.u64().ok()?;
     reader.take(4).ok()?;
@@ -115,7 +115,7 @@ pub(crate) fn read_at(bytes: &[u8], at: usize, epoch: u64) -> Option<RecordView<
     let mut reader = Reader::new(&bytes[at + 8..]);
     let crc = reader.u32().ok()?;
     let body_len = reader.u32().ok()? as usize;
-    let position = reader.u64().ok()?;
+    let position = reader.position().ok()?;
     let time = reader.i64().ok()?;
     let synced = reader.u64().ok()?;
     let kind = Kind::of(reader.u16().ok()?)?;

@@ -4,7 +4,7 @@
 
 pub(crate) mod ranges;
 
-use crate::codec::{frame, unframe};
+use crate::codec::{expect_position, frame, unframe};
 use crate::error::StoreError;
 use crate::manifest::ranges::Range;
 use crate::options::Settings;
@@ -230,7 +230,10 @@ impl Manifest {
     /// [`StoreError::Corrupt`], [`StoreError::NewerFormat`].
     pub fn decode(path: &Path, bytes: &[u8]) -> Result<Manifest, StoreError> {
         let content = unframe(path, MAGIC, VERSION, bytes)?;
-        serde_json::from_slice(content).map_err(|e| StoreError::corrupt(path, format!("it does not read: {e}")))
+        let corrupt = |detail: String| StoreError::corrupt(path, format!("it does not read: {detail}"));
+        let manifest: Manifest = serde_json::from_slice(content).map_err(|e| corrupt(e.to_string()))?;
+        expect_position(manifest.flushed).map_err(corrupt)?;
+        Ok(manifest)
     }
 
     /// Returns the same collection without events: what a restart keeps of an ephemeral one.

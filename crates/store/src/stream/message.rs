@@ -114,7 +114,7 @@ impl Header {
             kind,
             generation: reader.u32()?,
             epoch: reader.u32()?,
-            position: reader.u64()?,
+            position: reader.position()?,
             before: reader.u64()?,
             group: reader.u64()?,
             records: reader.u32()?,

@@ -247,7 +247,15 @@ impl BlockFile {
     }
 
     /// Returns some bytes, if they match this checksum. Cached bytes that failed are not trusted a second time.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] if they reach beyond the file.
     fn checked(&self, offset: u64, len: usize, crc: u32) -> Result<Option<Vec<u8>>, StoreError> {
+        // Before memory of that length is requested.
+        if offset.checked_add(len as u64).is_none_or(|end| end > self.bytes) {
+            let detail = format!("{len} bytes at byte {offset} reach beyond its {} bytes", self.bytes);
+            return Err(StoreError::corrupt(&self.path, detail));
+        }
         let (mut bytes, mut tried) = (vec![0; len], false);
         loop {
             self.file.read_at(offset, &mut bytes).map_err(StoreError::io("read", &self.path))?;

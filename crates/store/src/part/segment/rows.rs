@@ -160,7 +160,8 @@ impl RowsFile {
             let chunks = rows.div_ceil(CHUNK_ROWS);
             let per_chunk = usize::from(columns) + 1;
             let page_bits = match file.version {
-                // Files before version 3 have one page in each chunk.
+                // Files before version 3 have one page in each chunk, and the rest of the footer lists the blocks.
+                ..3 if chunks as usize * per_chunk > r.left() => return Err("its numbers do not fit".to_owned()),
                 ..3 => vec![CHUNK_ROWS.trailing_zeros() as u8; chunks as usize * per_chunk],
                 _ => list(&mut r, 1, |r| r.u8())?,
             };
@@ -171,7 +172,8 @@ impl RowsFile {
                 if u32::from(bits) > CHUNK_ROWS.trailing_zeros() {
                     return Err("it has pages that pass a chunk".to_owned());
                 }
-                let chunk_rows = CHUNK_ROWS.min(rows.saturating_sub((i / per_chunk) as u32 * CHUNK_ROWS));
+                let chunk_rows =
+                    CHUNK_ROWS.min(rows.saturating_sub(((i / per_chunk) as u32).saturating_mul(CHUNK_ROWS)));
                 pages.push((next, bits));
                 next += chunk_rows.div_ceil(1 << bits);
             }
