@@ -177,7 +177,7 @@ fn handshakes_of_one_address_wait_for_each_other_and_keep_nobody_else_out() {
     let config = ServerConfig { handshake_timeout: Duration::from_secs(600), ..ServerConfig::default() };
     let server = Arc::new(Server::within(shown.tls(), config));
     let stranger = [127, 0, 0, 2];
-    let stalled: Vec<_> = (0..64)
+    let stalled: Vec<_> = (0..80)
         .map(|_| {
             let mut stream = server.connect_from(stranger, 1 << 16);
             stream.write_all(&[22, 3, 1]).unwrap();

@@ -4,14 +4,22 @@ use meridian_formats::{Format, writer};
 use meridian_model::{Batch, Seq};
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
+/// Where inputs are written, if not in the corpus.
+pub static ELSEWHERE: OnceLock<PathBuf> = OnceLock::new();
+
+pub fn corpus() -> PathBuf {
+    root().join("fuzz/corpus")
+}
+
 /// Writes an input.
 pub fn put(target: &str, name: &str, bytes: impl AsRef<[u8]>) {
-    let folder = root().join("fuzz/corpus").join(target);
+    let folder = ELSEWHERE.get().cloned().unwrap_or_else(corpus).join(target);
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(folder.join(name), bytes).unwrap();
 }

@@ -30,3 +30,19 @@ fn main() {
         put("tree", name, bytes);
     }
 }
+
+/// The bytes may differ, as ids and times do; a form that is new has an input of its own.
+#[test]
+fn every_first_input_is_in_the_corpus() {
+    let folder = tempfile::tempdir().unwrap();
+    corpus::ELSEWHERE.set(folder.path().to_owned()).unwrap();
+    main();
+    let mut lacking = Vec::new();
+    for target in std::fs::read_dir(folder.path()).unwrap() {
+        let target = target.unwrap();
+        let kept = corpus::corpus().join(target.file_name());
+        let names = std::fs::read_dir(target.path()).unwrap().map(|input| input.unwrap().file_name());
+        lacking.extend(names.map(|name| kept.join(name)).filter(|input| !input.exists()));
+    }
+    assert!(lacking.is_empty(), "cargo run -p fuzz-targets --example seeds writes them: {lacking:?}");
+}
