@@ -2,7 +2,7 @@
 import type { ExpressionSpecification, Map as MapLibre, MapGeoJSONFeature, VectorTileSource } from 'maplibre-gl';
 import * as api from './api';
 import { AS_SURFACE, AVERAGED_MAX, drawingOf, EVENTS_MAX, type Drawing } from './drawing';
-import { eventLayerIds, eventPaint, IS_CELL, isValues, sourceOf, type ColorScale, type EventsDrawn, type SizeScale } from './eventstyle';
+import { eventLayerIds, eventPaint, IS_CELL, isValues, rampOf, sourceOf, type ColorScale, type EventsDrawn, type SizeScale } from './eventstyle';
 import { Latest } from './latest';
 import type { Palette } from './palette';
 import { bboxParam, type LngLat } from './shapes';
@@ -151,10 +151,16 @@ export class Picture {
     return this.surface?.surface.averages ? 'values' : this.count > AVERAGED_MAX ? 'many' : null;
   }
 
+  /** The scale that the surface is drawn in. */
+  private get drawnScale(): SurfaceScale | null {
+    const scale = this.surface?.scale ?? null;
+    return scale?.kind === 'averages' ? this.averagesAs(scale) : scale;
+  }
+
   /** Gives the surface the colours of what it shows. */
   colorSurface(): void {
-    const palette = this.palette();
-    this.layer.setColors(this.surface?.scale.kind === 'averages' ? palette.values : palette.counts, palette.none);
+    const [palette, scale] = [this.palette(), this.drawnScale];
+    this.layer.setColors(scale?.kind === 'averages' ? rampOf(palette.values, scale.stops.length) : palette.counts, palette.none);
   }
 
   /** Opacity of the surface before that of the layer, 0 to 1. */
@@ -265,7 +271,6 @@ export class Picture {
     this.drawing = drawing;
     this.surface = surface;
     this.showSurface();
-    this.colorSurface();
     this.fade();
     const source = this.map.getSource<VectorTileSource>(sourceOf(this.slot));
     const drawn = this.drawn();
@@ -275,8 +280,8 @@ export class Picture {
   }
 
   private showSurface(): void {
-    const { surface, scale } = this.surface ?? { surface: null, scale: null };
-    this.layer.show(surface, scale?.kind === 'averages' ? this.averagesAs(scale) : scale);
+    this.layer.show(this.surface?.surface ?? null, this.drawnScale);
+    this.colorSurface();
   }
 
   /** Brings layers that are there up to date. */

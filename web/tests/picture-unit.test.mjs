@@ -132,8 +132,19 @@ describe('a surface of averages', () => {
   it('gives a value the colour that an event of it has', () => {
     for (const stops of [[4], [1, 9], [1, 2, 9], [1, 2, 5, 9], [1, 2, 5, 9, 30]])
       stops.forEach((stop, i) => {
-        const place = scale.onValueRamp(stops, stop);
-        assert.equal(page.palette.LIGHT.values[place * 4], page.eventstyle.rampOf(page.palette.LIGHT.values, stops.length)[i], `${stop} of ${stops}`);
+        const colors = page.eventstyle.rampOf(page.palette.LIGHT.values, stops.length);
+        const row = layer.rampPixels(colors);
+        const colorAt = (value) => {
+          const pixel = Math.round(scale.onValueRamp(stops, value) * (row.length / 4 - 1));
+          return [...row.slice(4 * pixel, 4 * pixel + 3)];
+        };
+        const of = (color) => [1, 3, 5].map((c) => parseInt(color.slice(c, c + 2), 16));
+        assert.deepEqual(colorAt(stop), of(colors[i]), `${stop} of ${stops}`);
+        // Between two stops the colour of events goes evenly from one to the other.
+        if (!i) return;
+        const [low, high] = [of(colors[i - 1]), of(colors[i])];
+        const found = colorAt((stops[i - 1] + stop) / 2);
+        assert.ok(found.every((c, k) => Math.abs(c - (low[k] + high[k]) / 2) <= 2), `below ${stop} of ${stops}: ${found}`);
       });
     assert.deepEqual([-5, 99].map((value) => scale.onValueRamp([1, 2, 5, 9, 30], value)), [0, 1]);
     assert.equal(scale.onValueRamp([0, 1, 2, 3, 4], 2.5), 0.625);

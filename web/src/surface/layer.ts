@@ -37,14 +37,15 @@ const STEPS = 256;
 /** Opacity of the surface where it is solid. The coast below stays visible. */
 const OPACITY = 0.85;
 
-/** The five colours of a ramp as a row of pixels. */
-function rampPixels(ramp: readonly string[]): Uint8Array {
+/** The colours of a ramp as a row of pixels. */
+export function rampPixels(ramp: readonly string[]): Uint8Array {
   const colors = ramp.map(rgb);
   const out = new Uint8Array(STEPS * 4);
   for (let i = 0; i < STEPS; i++) {
     const at = (i / (STEPS - 1)) * (colors.length - 1);
-    const low = Math.min(colors.length - 2, Math.floor(at));
-    for (let c = 0; c < 3; c++) out[4 * i + c] = Math.round(colors[low][c] + (colors[low + 1][c] - colors[low][c]) * (at - low));
+    const low = Math.min(Math.max(0, colors.length - 2), Math.floor(at));
+    const high = Math.min(colors.length - 1, low + 1);
+    for (let c = 0; c < 3; c++) out[4 * i + c] = Math.round(colors[low][c] + (colors[high][c] - colors[low][c]) * (at - low));
     out[4 * i + 3] = 255;
   }
   return out;

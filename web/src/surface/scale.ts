@@ -69,14 +69,12 @@ export function averageScale(averages: Float64Array, shares: Float64Array, count
   return { kind: 'averages', stops, lacking: shares.some((share, i) => counts[i] >= SOLID && share < 1 - SEEN_SHARE) };
 }
 
-/** The place of a value of a field on the ramp, 0 to 1: even between two stops, as the events have it. */
+/** The place of a value of a field on the ramp of its stops (`rampOf`), 0 to 1: even between two stops, as the events have it. */
 export function onValueRamp(stops: readonly number[], value: number): number {
   const last = stops.length - 1;
   if (!last) return 0.5;
-  // With fewer than five stops, these have the colours that `rampOf` gives.
-  const place = (i: number): number => Math.round((i * 4) / last) / 4;
   if (value <= stops[0]) return 0;
-  for (let i = 1; i <= last; i++) if (value <= stops[i]) return place(i - 1) + ((value - stops[i - 1]) / (stops[i] - stops[i - 1])) * (place(i) - place(i - 1));
+  for (let i = 1; i <= last; i++) if (value <= stops[i]) return (i - 1 + (value - stops[i - 1]) / (stops[i] - stops[i - 1])) / last;
   return 1;
 }
 

@@ -48,7 +48,9 @@ impl InRecords {
         let (mut changes, mut damaged) = (Vec::new(), Vec::new());
         for name in self.records.names().map_err(|error| self.error_of(error))? {
             match self.records.get(&name) {
-                Ok(content) => changes.extend(content.map(|content| RecordChange::put(name, content))),
+                Ok(Some(content)) => changes.push(RecordChange::put(name, content)),
+                // Listed for its copy, which cannot be read.
+                Ok(None) => damaged.push((name, "it is missing, and its copy cannot be read".to_owned())),
                 Err(error @ StoreError::Corrupt { .. }) => match self.error_of(error) {
                     VaultError::Failed(why) | VaultError::Unknown(why) => damaged.push((name, why)),
                 },

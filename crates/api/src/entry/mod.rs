@@ -102,6 +102,7 @@ impl Entry {
         let (method, uri, headers) = (request.method(), request.uri(), request.headers());
         // The connection's own value, for refusals before a proxy's headers are read.
         let (is_head, mut secure) = (*method == Method::HEAD, connection.secure);
+        let version = (!is_head).then_some(request.version());
         // For a relayed request, the gateway that relayed it renders the page.
         let by_page = !fields::has(headers, &relay::HEADER) && browser::reads_problems_as_pages(method, uri, headers);
         let at = Instant::now();
@@ -126,6 +127,9 @@ impl Entry {
         // Applies to refusals by any step.
         if by_page {
             response = Box::pin(browser::shown(response, observation.id())).await;
+            // A page has other bytes than the problem that it shows. Its caller may be unknown.
+            let answers = || self.state.answers.clone();
+            response = self.held(response, version, Refusal::Excluded, answers);
         }
         // After the handler, which treats HEAD like GET, so that headers, lengths and errors are the same by
         // construction.
@@ -170,7 +174,9 @@ impl Entry {
                 return Box::pin(refuse(response, request)).await;
             }
         };
-        let (is_relayed, version) = (arrival.relayed.is_some(), request.version());
+        let is_relayed = arrival.relayed.is_some();
+        // The response to HEAD has no body.
+        let version = (request.method() != Method::HEAD).then_some(request.version());
         // The gateway that relayed it has already counted it.
         let entered = if is_relayed { Ok(None) } else { quota::enter(&self.state, row.route, &caller, arrival.at) };
         let place = match entered {
@@ -238,9 +244,7 @@ impl Entry {
                 let (segments, lease) = (Segments::of(&segments), Lease::new(gate.clone(), account(), permit));
                 lease.hold();
                 // A refusal would deny a change that was made.
-                let refusal = if row.route.is_read() { Refusal::Allowed } else { Refusal::Excluded };
-                // The response of another gateway arrives as it is sent.
-                let is_here = elsewhere.is_none();
+                let refusal = if row.route.is_repeatable() { Refusal::Allowed } else { Refusal::Excluded };
                 let (head, body) = request.into_parts();
                 let target = head.uri.clone();
                 let (body, rest) = unread::lend(&head.headers, Body::new(body));
@@ -251,7 +255,8 @@ impl Entry {
                     caller: caller.clone(),
                     segments,
                     lease: lease.clone(),
-                    is_administration,
+                    // Not the list of a backup, which may be larger than this memory.
+                    is_administration: is_administration && row.route.has_small_body(),
                     body_bytes_max: row
                         .route
                         .body
@@ -266,15 +271,14 @@ impl Entry {
                     Some(act) => Box::pin(audit::recorded(self.state.clone(), act, handled)).await,
                     None => handled.await,
                 };
-                if is_here {
-                    response = self.held(response, version, refusal, answers);
-                }
                 // Held until here even if the handler does not take the permit.
                 drop(lease);
                 tags::of_target(response.headers_mut(), &target);
                 if let Some(conditions) = conditions {
                     response = Box::pin(conditions.apply(response)).await;
                 }
+                // After the conditions: a body that the client has is not sent.
+                response = self.held(response, version, refusal, answers);
                 if let Some(rest) = rest {
                     Box::pin(rest.settle(&mut response)).await;
                 }
@@ -307,7 +311,7 @@ impl Entry {
         response: Response,
         accepted: &Accepted,
         caller: &Caller,
-        (version, answers): (Version, impl Fn() -> ByteBudget),
+        (version, answers): (Option<Version>, impl Fn() -> ByteBudget),
     ) -> Response {
         let Some(coding) = accepted.coding() else { return response };
         let response = Box::pin(coding::apply(response, coding, accepted, caller, &self.state)).await;
@@ -319,11 +323,14 @@ impl Entry {
     fn held(
         &self,
         response: Response,
-        version: Version,
+        version: Option<Version>,
         refusal: Refusal,
         answers: impl Fn() -> ByteBudget,
     ) -> Response {
-        whole::charged(response, version, refusal, answers, &self.state)
+        match version {
+            Some(version) => whole::charged(response, version, refusal, answers, &self.state),
+            None => response,
+        }
     }
 
     /// Returns the gate of a class.

@@ -1,35 +1,45 @@
 //! Complete responses in the memory for responses.
 //!
 //! A streamed response is charged chunk by chunk. A complete one is charged as a whole, until its last byte is written or
-//! dropped, and its client can be evicted like that of a stream. Bytes that others share are not charged: files that are
-//! part of the program.
+//! dropped, and its client can be evicted like that of a stream. It is sent in slices, so that a client that reads slowly
+//! is told from one that does not read. Bytes that others share are not charged: files that are part of the program.
 
 use crate::protocol::connection_control::HangUp;
-use crate::protocol::problem::{Problem, Result};
+use crate::protocol::problem::Result;
 use crate::request::body::frame;
 use crate::request::overload::no_room;
 use crate::state::AppState;
-use crate::state::readers::{LEAVE_MAX, UnreadData};
+use crate::state::readers::{LEAVE_MAX, Registration, UnreadData};
 use axum::body::{Body, Bytes, HttpBody};
 use axum::http::{Extensions, Version};
 use axum::response::{IntoResponse, Response};
-use futures_util::FutureExt;
+use futures_util::{FutureExt, StreamExt};
+use hyper::body::{Frame, SizeHint};
 use meridian_admission::{ByteBudget, ByteShare};
 use parking_lot::Mutex;
+use std::convert::Infallible;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use tokio::time::{Duration, Instant};
 
-/// A smaller response is charged over HTTP/2 alone, and its client is not evicted for it. Over HTTP/1.1 a connection has
-/// one response at a time.
+/// A smaller response is charged over HTTP/2 alone. Over HTTP/1.1 a connection has one response at a time.
 pub const SMALL_BYTES: usize = 16 << 10;
 /// A smaller response is not charged: a stream of HTTP/2 takes more.
 const TINY_BYTES: usize = 1 << 10;
-/// Assumed speed in bytes per second: how much of a complete response has been written is unknown.
+/// Bytes that a connection takes at a time.
+const SLICE_BYTES: usize = 64 << 10;
+/// Assumed speed in bytes per second: how much of a slice has been written is unknown.
 const TAKEN_PER_SECOND: u32 = 256 << 10;
 
-/// Marks a response whose bytes are charged.
-#[derive(Debug, Clone, Copy)]
-pub struct Charged;
+/// Marks a response whose memory counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Charged {
+    /// Its bytes are charged.
+    Counted,
+    /// They are, and its client can be evicted; or it arrives in pieces from another server.
+    Evictable,
+}
 
 /// Whether a response may be replaced by a refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,20 +61,28 @@ pub fn charged(
     state: &AppState,
 ) -> Response {
     let min = if version == Version::HTTP_2 { TINY_BYTES } else { SMALL_BYTES };
-    let is_charged = || response.extensions().get::<Charged>().is_some();
-    match response.body().size_hint().exact() {
-        Some(bytes) if bytes >= min as u64 && !is_charged() => {
-            charge(response, refusal, &answers(), state).unwrap_or_else(IntoResponse::into_response)
-        }
-        _ => response,
+    if response.body().size_hint().exact().is_none_or(|bytes| bytes < min as u64) {
+        return response;
+    }
+    match response.extensions().get::<Charged>() {
+        None => charge(response, min, refusal, &answers(), state).unwrap_or_else(IntoResponse::into_response),
+        // A stream's only chunk. Over HTTP/2 a connection can leave many of them unread.
+        Some(Charged::Counted) => register(response, &answers(), state),
+        Some(Charged::Evictable) => response,
     }
 }
 
-fn charge(response: Response, refusal: Refusal, answers: &ByteBudget, state: &AppState) -> Result<Response> {
-    let (mut parts, mut body) = response.into_parts();
-    let bytes = match frame(&mut body).now_or_never() {
-        Some(Some(Ok(bytes))) if body.is_end_stream() => bytes,
-        _ => return Err(Problem::internal("a response of known length is not complete")),
+fn charge(
+    response: Response,
+    min: usize,
+    refusal: Refusal,
+    answers: &ByteBudget,
+    state: &AppState,
+) -> Result<Response> {
+    let (mut parts, body) = response.into_parts();
+    let bytes = match complete(body) {
+        Ok(bytes) => bytes,
+        Err(body) => return Ok(Response::from_parts(parts, body)),
     };
     if !bytes.is_unique() {
         return Ok(Response::from_parts(parts, Body::from(bytes)));
@@ -84,8 +102,32 @@ fn charge(response: Response, refusal: Refusal, answers: &ByteBudget, state: &Ap
             share
         }
     };
-    let body = evictable(of_share(bytes, share), answers, state, &mut parts.extensions);
+    let body = evictable(of_share(bytes, share), min, answers, state, &mut parts.extensions);
     Ok(Response::from_parts(parts, body))
+}
+
+fn register(response: Response, answers: &ByteBudget, state: &AppState) -> Response {
+    let (mut parts, body) = response.into_parts();
+    let body = match complete(body) {
+        Ok(bytes) => evictable(bytes, 0, answers, state, &mut parts.extensions),
+        Err(body) => body,
+    };
+    Response::from_parts(parts, body)
+}
+
+/// Takes the bytes of a body that is one piece; returns others as they are.
+fn complete(mut body: Body) -> std::result::Result<Bytes, Body> {
+    let length = body.size_hint().exact();
+    match frame(&mut body).now_or_never() {
+        Some(Some(Ok(bytes))) if length == Some(bytes.len() as u64) => Ok(bytes),
+        // More follows, or an error.
+        Some(Some(first)) => {
+            let first = futures_util::stream::iter([first]);
+            Err(Body::from_stream(first.chain(body.into_data_stream())))
+        }
+        Some(None) => Err(Body::empty()),
+        None => Err(body),
+    }
 }
 
 /// Returns bytes that return their share of the budget once they are written or dropped.
@@ -93,24 +135,28 @@ pub fn of_share(bytes: Vec<u8>, share: ByteShare) -> Bytes {
     Bytes::from_owner(Owned { bytes, _held: share })
 }
 
-/// Returns the body of a complete response whose bytes are charged. Its client can be evicted for it.
-pub fn evictable(bytes: Bytes, answers: &ByteBudget, state: &AppState, extensions: &mut Extensions) -> Body {
-    if bytes.len() >= TINY_BYTES {
-        extensions.insert(Charged);
-    }
-    if bytes.len() < SMALL_BYTES {
+/// Returns the body of a complete response whose bytes are charged. Its client can be evicted for `min` bytes and more.
+pub fn evictable(
+    bytes: Bytes,
+    min: usize,
+    answers: &ByteBudget,
+    state: &AppState,
+    extensions: &mut Extensions,
+) -> Body {
+    if bytes.len() < min {
+        extensions.insert(Charged::Counted);
         return Body::from(bytes);
     }
-    let unread = Unread {
+    let unread = Arc::new(Unread {
         answers: answers.clone(),
         bytes: bytes.len(),
-        idle_from: Instant::now() + Duration::from_secs(bytes.len() as u64) / TAKEN_PER_SECOND,
-        evicted: Mutex::default(),
+        at: Mutex::new(Progress::Since(Instant::now())),
         hang_up: HangUp::default(),
-    };
+    });
+    extensions.insert(Charged::Evictable);
     extensions.insert(unread.hang_up.clone());
-    let registration = state.readers.register(Arc::new(unread));
-    Body::from(Bytes::from_owner(Owned { bytes, _held: registration }))
+    let registration = Written { unread: unread.clone(), _registration: state.readers.register(unread.clone()) };
+    Body::new(SlicedBody { rest: Bytes::from_owner(Owned { bytes, _held: registration }), unread })
 }
 
 /// Bytes with what is given back once they are written or dropped.
@@ -125,15 +171,80 @@ impl<B: AsRef<[u8]>, H> AsRef<[u8]> for Owned<B, H> {
     }
 }
 
+/// The registration of an unread response, until all of its bytes are written or dropped.
+struct Written {
+    unread: Arc<Unread>,
+    _registration: Registration,
+}
+
+impl Drop for Written {
+    fn drop(&mut self) {
+        let mut at = self.unread.at.lock();
+        // A late eviction would end the connection's next response.
+        if matches!(*at, Progress::Since(_)) {
+            *at = Progress::Written;
+        }
+    }
+}
+
+/// Bytes in slices: the connection takes the next one once it has written the one before.
+struct SlicedBody {
+    rest: Bytes,
+    unread: Arc<Unread>,
+}
+
+impl HttpBody for SlicedBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<std::result::Result<Frame<Bytes>, Infallible>>> {
+        if self.rest.is_empty() {
+            return Poll::Ready(None);
+        }
+        let length = self.rest.len().min(SLICE_BYTES);
+        let slice = self.rest.split_to(length);
+        self.unread.took(length);
+        Poll::Ready(Some(Ok(Frame::data(slice))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.rest.len() as u64)
+    }
+}
+
 /// A complete response that its client has not received yet, as far as known.
 struct Unread {
     answers: ByteBudget,
     bytes: usize,
-    /// When its client should have received it.
-    idle_from: Instant,
-    /// When it was evicted.
-    evicted: Mutex<Option<Instant>>,
+    at: Mutex<Progress>,
     hang_up: HangUp,
+}
+
+/// How far an unread response is.
+enum Progress {
+    /// Its client should have received all that was taken at this instant.
+    Since(Instant),
+    /// It is written or dropped.
+    Written,
+    /// Its client was evicted at this instant.
+    Evicted(Instant),
+}
+
+impl Unread {
+    /// Records that the connection has taken so many bytes.
+    fn took(&self, bytes: usize) {
+        let mut at = self.at.lock();
+        if let Progress::Since(since) = &mut *at {
+            *since = Instant::now() + Duration::from_secs(bytes as u64) / TAKEN_PER_SECOND;
+        }
+    }
 }
 
 impl UnreadData for Unread {
@@ -146,19 +257,91 @@ impl UnreadData for Unread {
     }
 
     fn idle(&self) -> Option<Duration> {
-        self.evicted.lock().is_none().then(|| Instant::now().saturating_duration_since(self.idle_from))
+        match *self.at.lock() {
+            Progress::Since(since) => Some(Instant::now().saturating_duration_since(since)),
+            Progress::Written | Progress::Evicted(_) => None,
+        }
     }
 
     fn is_leaving(&self) -> bool {
         // Not longer: its memory counts as about to be freed, and others wait for it.
-        self.evicted.lock().is_some_and(|at| at.elapsed() < LEAVE_MAX)
+        matches!(*self.at.lock(), Progress::Evicted(at) if at.elapsed() < LEAVE_MAX)
     }
 
     fn evict(&self) -> bool {
-        let evicts = self.evicted.lock().replace(Instant::now()).is_none();
+        let mut at = self.at.lock();
+        let evicts = matches!(*at, Progress::Since(_));
         if evicts {
+            *at = Progress::Evicted(Instant::now());
+            // Under the lock: the connection cannot be at its next response yet.
             self.hang_up.call();
         }
         evicts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::readers::Readers;
+
+    fn sliced(bytes: usize) -> (SlicedBody, Arc<Unread>) {
+        let answers = ByteBudget::new(1 << 20);
+        let at = Mutex::new(Progress::Since(Instant::now()));
+        let unread = Arc::new(Unread { answers, bytes, at, hang_up: HangUp::default() });
+        let registration = Readers::default().register(unread.clone());
+        let held = Written { unread: unread.clone(), _registration: registration };
+        (
+            SlicedBody {
+                rest: Bytes::from_owner(Owned { bytes: vec![7; bytes], _held: held }),
+                unread: unread.clone(),
+            },
+            unread,
+        )
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_reads_slowly_is_told_from_one_that_does_not() {
+        let (body, unread) = sliced(3 * SLICE_BYTES);
+        let mut body = Body::new(body);
+        let second = Duration::from_secs(1);
+        let mut slices = Vec::new();
+        for left in (0..3).rev() {
+            tokio::time::advance(4 * second).await;
+            assert!(unread.idle().unwrap() > 3 * second);
+            slices.push(frame(&mut body).await.unwrap().unwrap());
+            assert_eq!(unread.idle(), Some(Duration::ZERO));
+            assert_eq!(body.size_hint().exact(), Some((left * SLICE_BYTES) as u64));
+        }
+        assert!(body.is_end_stream() && slices.concat() == vec![7; 3 * SLICE_BYTES]);
+        tokio::time::advance(9 * second).await;
+        assert!(unread.idle().unwrap() > 8 * second, "the last slice is not written");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_response_that_is_written_evicts_nobody() {
+        let (body, unread) = sliced(100);
+        drop(body);
+        assert!(!unread.evict() && unread.idle().is_none() && !unread.is_leaving());
+        let (body, unread) = sliced(100);
+        assert!(unread.evict() && !unread.evict() && unread.is_leaving());
+        drop(body);
+        assert!(unread.is_leaving(), "its connection is about to end");
+    }
+
+    #[tokio::test]
+    async fn only_a_body_of_one_piece_is_complete() {
+        let whole = complete(Body::from("abc")).unwrap();
+        assert_eq!(&whole[..], b"abc");
+        let pieces = || [Ok::<_, Infallible>(Bytes::from("ab")), Ok(Bytes::from("c"))];
+        let now = Body::from_stream(futures_util::stream::iter(pieces()));
+        let later = Body::from_stream(futures_util::stream::iter(pieces()).then(|piece| async {
+            tokio::task::yield_now().await;
+            piece
+        }));
+        for body in [now, later] {
+            let rest = complete(body).unwrap_err();
+            assert_eq!(&axum::body::to_bytes(rest, 9).await.unwrap()[..], b"abc");
+        }
     }
 }

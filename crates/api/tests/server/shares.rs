@@ -132,6 +132,16 @@ fn bodies_of_the_default_tenant_leave_room_for_those_of_operators() {
 }
 
 #[test]
+fn the_list_of_a_large_backup_folder_is_taken() {
+    let shared = Shared::start(ServerConfig::default());
+    let have: serde_json::Map<_, _> = (0..100_000).map(|n| (format!("{n:060}"), json!(n))).collect();
+    let list = json!({ "have": have, "tenant": "absent" }).to_string();
+    assert!(list.len() > meridian_api::ADMINISTRATION_BYTES);
+    let answer = shared.ask(&shared.operator, "POST", "/backup", &[JSON], list.as_bytes());
+    assert!(answer.status != 503 && answer.text().contains("there is no tenant"), "{}", answer.text());
+}
+
+#[test]
 fn what_a_question_takes_in_memory_is_taken_from_the_memory_for_bodies() {
     let shared = Shared::start(ServerConfig { body_bytes_total: 1 << 20, ..ServerConfig::default() });
     // Four bytes of text for a list with room for four values.

@@ -45,6 +45,7 @@ fn documents_that_nobody_reads_are_refused_at_the_limit_and_give_way_to_others()
     let (server, shown) = house(config());
     run(async {
         let mut reader = Client::new(&server, &shown).await;
+        let tag = reader.get(LARGE).await.headers()["etag"].to_str().unwrap().to_owned();
         let (mut attacker, mut open, mut refused) = (client(&server, &shown).await, Vec::new(), 0);
         for _ in 0..STREAMS {
             let response = unread(&mut attacker, LARGE).await;
@@ -65,6 +66,9 @@ fn documents_that_nobody_reads_are_refused_at_the_limit_and_give_way_to_others()
         let text: Value = serde_json::from_slice(problem.body()).unwrap();
         assert!(problem.headers().contains_key("retry-after") && problem.headers().contains_key("ratelimit"));
         assert!(text["detail"].as_str().unwrap().contains("that clients have not taken yet"), "{text}");
+        // Neither a response without a body nor one that the client has needs memory.
+        assert_eq!(reader.ask(Method::HEAD, LARGE, &[], b"").await.status(), 200);
+        assert_eq!(reader.ask(Method::GET, LARGE, &[("if-none-match", &tag)], b"").await.status(), 304);
         // What was done is reported.
         let plain = [("content-type", "text/plain")];
         let made = reader.ask(Method::PUT, "/collections/c", &plain, b"n:Integer,*geom:Point").await;
@@ -98,5 +102,24 @@ fn small_documents_that_nobody_reads_count_over_http_2() {
             open.push(unread(&mut attacker, SMALL).await);
         }
         assert!(held(&mut reader).await >= size * STREAMS / 2);
+        // They give way as well.
+        let mut attackers = vec![attacker];
+        'full: loop {
+            let mut one = client(&server, &shown).await;
+            for _ in 0..STREAMS {
+                let response = unread(&mut one, SMALL).await;
+                let is_full = response.status() == 503;
+                open.push(response);
+                if is_full {
+                    break 'full;
+                }
+            }
+            attackers.push(one);
+        }
+        let begun = Instant::now();
+        while reader.get(LARGE).await.status() != 200 {
+            assert!(begun.elapsed() < PATIENCE, "nobody gives way");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
     });
 }

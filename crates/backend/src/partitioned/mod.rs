@@ -89,14 +89,16 @@ impl Partitioned {
     /// Returns the merged partial results of all partitions.
     fn ask(&self, at: &ReadPoint, question: &Question, control: &Control) -> Result<ReadResult<Partial>, QueryError> {
         let (mut heads, mut answers) = (Vec::new(), Vec::new());
+        // Whether a tile is drawn depends on all of them together.
+        let may_draw = matches!(question, Question::Tile(tile) if !tile.density);
         for (part, at) in self.parts.iter().zip(self.each(at)?) {
             control.check()?;
             let ReadResult { head, value } = part.partial(at, question, control)?;
             heads.push(head);
             answers.push(value);
             // Merged immediately, as keeping a grid or the groups of each of 256 partitions would take that many times
-            // the memory. Whether a tile is drawn depends on all of them together.
-            if answers.len() > 1 && !matches!(question, Question::Tile(_)) {
+            // the memory.
+            if answers.len() > 1 && !may_draw {
                 answers = vec![Partial::merge(answers, question).map_err(merge_error)?.ok_or_else(other_answer)?];
             }
         }

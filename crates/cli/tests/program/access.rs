@@ -84,9 +84,22 @@ fn a_damaged_token_is_listed_and_can_be_revoked() {
     assert_eq!(asked(&server, &token(folder.path(), &["--role", "operator"]), "/collections"), 200);
     assert_eq!(server.stop("TERM"), Some(0));
 
+    // A lost record with a damaged copy is no absent token.
+    for held in ["access", "access-copy"] {
+        for file in std::fs::read_dir(folder.path().join(held)).unwrap().map(|file| file.unwrap().path()) {
+            if !file.ends_with(format!("token-{operator_id}")) {
+                std::fs::remove_file(file).unwrap();
+            }
+        }
+    }
+    std::fs::remove_file(&files(operator_id)[0]).unwrap();
+    let server = Server::start(folder.path());
+    assert!(server.log().contains("it is missing, and its copy cannot be read"), "{}", server.log());
+    assert_eq!(server.get("/collections").0, 401);
+    assert_eq!(server.stop("TERM"), Some(0));
+
     // A pipe is no damage of a record: nobody knows what is behind it.
     let [record, _] = files(operator_id);
-    std::fs::remove_file(&record).unwrap();
     assert!(Command::new("mkfifo").arg(&record).status().unwrap().success());
     let start = meridian(&["serve", "--listen", "127.0.0.1:0", "--data", &data]);
     assert!(start.code != 0 && start.err.contains("not a pipe"), "{}", start.err);

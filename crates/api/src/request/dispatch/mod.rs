@@ -35,7 +35,7 @@ pub struct Dispatch {
     pub segments: Segments,
     /// Its permit to run.
     pub lease: Lease,
-    /// Whether an operator administers the server with it.
+    /// Whether an operator administers the server with it, in a small document.
     pub is_administration: bool,
     /// Max bytes of its body.
     pub body_bytes_max: usize,

@@ -64,6 +64,9 @@ pub struct RequestBody {
     pub bytes_max: usize,
 }
 
+/// Max bytes of a document with instructions.
+const SMALL_BODY_BYTES: usize = 64 << 10;
+
 impl RequestBody {
     /// Returns a body of events, as large as the server accepts at all.
     pub const fn of_events(description: &'static str, media_types: &'static [(&'static str, &'static str)]) -> Self {
@@ -72,14 +75,19 @@ impl RequestBody {
 
     /// Returns a small document with instructions: it is kept in memory and quoted in refusals.
     pub const fn small(description: &'static str, media_types: &'static [(&'static str, &'static str)]) -> Self {
-        RequestBody { description, media_types, bytes_max: 64 << 10 }
+        RequestBody { description, media_types, bytes_max: SMALL_BODY_BYTES }
     }
 }
 
 impl Route {
-    /// Returns whether it changes nothing.
-    pub fn is_read(&self) -> bool {
-        self.method == Method::GET || matches!(self.access, Access::Needs(Action::Read, _))
+    /// Returns whether its requests can be repeated: they change and begin nothing.
+    pub fn is_repeatable(&self) -> bool {
+        self.method == Method::GET
+    }
+
+    /// Returns whether its request bodies are small documents, if it has any.
+    pub fn has_small_body(&self) -> bool {
+        self.body.is_none_or(|body| body.bytes_max <= SMALL_BODY_BYTES)
     }
 
     /// Returns whether it administers the server or its callers: this must work even if a tenant uses all that it may.

@@ -19,9 +19,9 @@ pub fn finished(state: &Scope, headers: HeaderMap, bytes: Vec<u8>) -> Result<Res
     let mut chunks = sink::charged(state, &answers, bytes)?;
     let mut extensions = Extensions::new();
     let body = if chunks.len() < 2 {
-        whole::evictable(chunks.pop().unwrap_or_default(), &answers, state, &mut extensions)
+        whole::evictable(chunks.pop().unwrap_or_default(), whole::SMALL_BYTES, &answers, state, &mut extensions)
     } else {
-        extensions.insert(Charged);
+        extensions.insert(Charged::Evictable);
         let pipe = Arc::new(Pipe::new(usize::MAX, answers));
         let put = pipe.put(None, chunks.into_iter(), true);
         put.map_err(|_| Problem::new(Kind::Internal, "a new pipe is closed"))?;

@@ -82,7 +82,7 @@ async fn respond(state: &AppState, pipe: &Arc<Pipe>, reader: Reader) -> Result<R
     let mut extensions = Extensions::new();
     // A response that fits in one chunk is already complete. It is sent with its length.
     let body = match reader.take_complete() {
-        Some(data) => whole::evictable(data, pipe.answers(), state, &mut extensions),
+        Some(data) => whole::evictable(data, whole::SMALL_BYTES, pipe.answers(), state, &mut extensions),
         None => Body::new(reader.registered(state.readers.register(pipe.clone()))),
     };
     let mut response = body.into_response();

@@ -19,6 +19,7 @@ use crate::request::context::Context;
 use crate::request::dispatch::{Dispatch, void};
 use crate::request::route::{Access, Resource, Route};
 use crate::request::scope::Scope;
+use crate::response::whole::Charged;
 use crate::state::AppState;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::FromRequestParts;
@@ -193,6 +194,8 @@ async fn pass_on(state: &AppState, request: Request<Body>, of: Responder) -> Res
     } else {
         let body = axum::http::Response::<reqwest::Body>::from(response).into_body();
         *answer.body_mut() = Body::new(Ending { body, closed: Box::pin(closed) });
+        // It arrives as it is sent.
+        answer.extensions_mut().insert(Charged::Evictable);
     }
     *answer.status_mut() = status;
     *answer.headers_mut() = headers;
