@@ -1917,6 +1917,8 @@ export interface components {
         TokenList: {
             /** @description In order of creation. */
             tokens: components["schemas"]["TokenInfo"][];
+            /** @description For operators: tokens whose records are damaged, which admit nobody. Absent if there are none. */
+            damaged?: components["schemas"]["DamagedToken"][];
         };
         /** @description A token, without its secret. */
         TokenInfo: {
@@ -1932,6 +1934,13 @@ export interface components {
             created: string;
             /** @description When it expires; absent where it does not. */
             expires?: string;
+        };
+        /** @description A token whose record is damaged. */
+        DamagedToken: {
+            /** @description Names the token, to revoke it. */
+            id: string;
+            /** @description What is wrong with its record. */
+            detail: string;
         };
         /** @description A tenant. */
         TenantInfo: {

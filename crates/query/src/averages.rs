@@ -8,9 +8,9 @@ use crate::error::QueryError;
 use crate::function::{Function, FunctionValue};
 use crate::scan::Scan;
 use crate::tally::Tally;
-use crate::tile::{CELLS, Tile};
 use crate::totals::Totals;
 use meridian_index::NodeRef;
+use meridian_model::filter::Predicate;
 use meridian_model::{Batch, FieldType, Invalid, Layout, Projection};
 use meridian_store::Snapshot;
 
@@ -33,10 +33,10 @@ struct CellTotals {
 }
 
 impl PartialAverages {
-    /// The averages of the events of a tile. Leaves the cost of the query to the caller.
+    /// The averages of matching events in the cells of a tile. Leaves the cost of the query to the caller.
     pub(crate) fn of(
         snapshot: &Snapshot,
-        question: &Tile,
+        predicate: &Predicate,
         field: usize,
         grid: &TileGrid,
         control: &Control,
@@ -46,8 +46,8 @@ impl PartialAverages {
         let ordinal = schema.numeric_fields().iter().position(|&numeric| numeric == field);
         let ordinal = ordinal.ok_or_else(|| Invalid::field("avg", "an average needs a numeric property"))?;
         let kind = schema.fields[field].kind;
-        let mut cells = CellTotals::of(field, kind, ordinal, CELLS);
-        let mut scan = Scan::new(snapshot, &question.predicate, control)?;
+        let mut cells = CellTotals::of(field, kind, ordinal, 1 << (2 * grid.bits));
+        let mut scan = Scan::new(snapshot, predicate, control)?;
         count_into(&mut scan, grid, &mut cells)?;
         stats.merge(&scan.stats);
         Ok(PartialAverages { counts: cells.counts, totals: cells.totals, stats: Stats::default() })

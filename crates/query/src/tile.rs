@@ -300,7 +300,7 @@ fn cells(
 ) -> Result<PartialTile, QueryError> {
     let grid = TileGrid { z: question.z, x: question.column, y: question.row, bits: CELL_BITS };
     if let Some(field) = question.average {
-        let averages = PartialAverages::of(snapshot, question, field, &grid, control, stats)?;
+        let averages = PartialAverages::of(snapshot, &question.predicate, field, &grid, control, stats)?;
         return Ok(PartialTile::Averaged(Box::new(averages)));
     }
     let mut counts = vec![0u64; CELLS];

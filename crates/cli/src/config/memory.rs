@@ -49,7 +49,7 @@ pub(super) fn fit(config: &mut Config, memory: u64) {
     server.batch_bytes_total = share(12, BATCH_TIMES * store.batch_bytes / MIB, 512) as usize;
     // Four are paused for each that runs.
     server.requests_running_max = (memory / 64 / REQUEST_BYTES).clamp(4, 64) as usize;
-    server.connections_max = (memory / 18 / CONNECTION_BYTES).clamp(256, 10_000) as usize;
+    server.connections_max = (memory / 20 / CONNECTION_BYTES).clamp(256, 10_000) as usize;
     server.connections_per_address_max = (server.connections_max / 4).clamp(256, 2_500);
     server.answer_bytes_total = share(32, 32, 256) as usize;
     server.query_bytes_total = share(32, 32, 256);
