@@ -128,8 +128,9 @@ impl Entry {
         if by_page {
             response = Box::pin(browser::shown(response, observation.id())).await;
             // A page has other bytes than the problem that it shows. Its caller may be unknown.
-            let answers = || self.state.answers.clone();
-            response = self.held(response, version, Refusal::Excluded, answers);
+            if response.status() >= StatusCode::BAD_REQUEST {
+                response = self.held(response, version, Refusal::Excluded, || self.state.answers.clone());
+            }
         }
         // After the handler, which treats HEAD like GET, so that headers, lengths and errors are the same by
         // construction.
