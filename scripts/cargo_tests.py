@@ -1,4 +1,4 @@
-"""The workspace's tests, two test programs at a time: many of them wait for clocks and other processes while a core is free.
+"""The workspace's tests, three test programs at a time: many of them wait for clocks and other processes while a core is free.
 
 The server's tests run in three forms: embedded, over a gateway, and over a gateway to collections of four partitions.
 
@@ -9,7 +9,7 @@ own: they are linked once, and one that waits holds up no other.
 A failed test runs again, alone, when all others are done: on a busy machine a process may miss a deadline. One that passes then is named as unsteady,
 with the output of its failure, and the last lines of `make test` name it too. One that fails again fails the run.
 
-    python3 scripts/cargo_tests.py [--jobs 2]
+    python3 scripts/cargo_tests.py [--jobs 3]
 """
 
 import argparse
@@ -94,7 +94,7 @@ def run(program):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--jobs", type=int, default=2, help="test programs at a time")
+    parser.add_argument("--jobs", type=int, default=3, help="test programs at a time")
     options = parser.parse_args()
     programs = built()
     try:

@@ -9,6 +9,7 @@ use axum::http::Request;
 use axum::response::Response;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::pin::Pin;
 use tokio::task::JoinSet;
 
 /// Handles requests of this process in the same steps as [`crate::serve`] handles those of clients. The caller is the
@@ -33,8 +34,8 @@ impl InProcess {
     }
 
     /// Responds to one request, whose header `Host` is `localhost`.
-    pub async fn answer(&self, request: Request<Body>) -> Response {
-        self.entry.answer(Connection { peer: Peer::Socket, secure: false }, request).await
+    pub fn answer(&self, request: Request<Body>) -> Pin<Box<dyn Future<Output = Response> + Send + '_>> {
+        Box::pin(self.entry.answer(Connection { peer: Peer::Socket, secure: false }, request))
     }
 
     /// Ends streams and searches, so that no response remains in progress forever.

@@ -13,7 +13,7 @@ use connection::{Addresses, ConnectionHandler, Tls};
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
-use std::pin::pin;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -48,20 +48,33 @@ impl From<TcpListener> for Listeners {
 ///
 /// With `tls`, network clients must use TLS, and may use HTTP/2. The connection limits apply to HTTP and Flight
 /// together.
-pub async fn serve(
+pub fn serve<'a>(
     listeners: impl Into<Listeners>,
     tls: Option<Tls>,
     state: AppState,
-    shutdown: impl Future<Output = ()> + Send,
-) -> io::Result<()> {
-    let Listeners { http, flight, control } = listeners.into();
+    shutdown: impl Future<Output = ()> + Send + 'a,
+) -> Serving<'a> {
+    serving(listeners.into(), tls, state, Box::pin(shutdown))
+}
+
+/// A server that runs. It is boxed, and made in a function without type parameters: a future is compiled where it is
+/// polled, and this one, with all that it begins, is compiled here and with the profile of this crate (decision 082).
+pub type Serving<'a> = Pin<Box<dyn Future<Output = io::Result<()>> + Send + 'a>>;
+
+fn serving<'a>(listeners: Listeners, tls: Option<Tls>, state: AppState, shutdown: Shutdown<'a>) -> Serving<'a> {
+    Box::pin(run(listeners, tls, state, shutdown))
+}
+
+type Shutdown<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
+
+async fn run(listeners: Listeners, tls: Option<Tls>, state: AppState, mut shutdown: Shutdown<'_>) -> io::Result<()> {
+    let Listeners { http, flight, control } = listeners;
     let entry = Arc::new(Entry::new(state.clone(), http.local_addr()?)?);
     let (door, of_flight) = (ConnectionHandler::Http(entry.clone()), flight_door(flight.as_ref(), &state)?);
     // Aborted when this function returns: requests rely on these tasks until then.
     let _tending = running::begin(&state)?;
     let (stop, stopping) = watch::channel(false);
     let (mut connections, addresses) = (JoinSet::new(), Addresses::default());
-    let mut shutdown = pin!(shutdown);
     loop {
         let (accepted, door) = tokio::select! {
             () = shutdown.as_mut() => break,

@@ -4,7 +4,7 @@
 //! clients use up all connections. Any client that reaches its address can read them.
 
 use crate::entry::Entry;
-use crate::server::connection;
+use crate::server::{Serving, connection};
 use crate::state::AppState;
 use std::io;
 use std::sync::Arc;
@@ -18,7 +18,11 @@ const CONNECTIONS_MAX: usize = 16;
 const RETRY: Duration = Duration::from_millis(20);
 
 /// Serves monitors on `listener` until dropped.
-pub async fn serve_monitors(listener: TcpListener, state: AppState) -> io::Result<()> {
+pub fn serve_monitors(listener: TcpListener, state: AppState) -> Serving<'static> {
+    Box::pin(run(listener, state))
+}
+
+async fn run(listener: TcpListener, state: AppState) -> io::Result<()> {
     // A separate entry for this address, which the guard compares with the host named by a request.
     let entry = Arc::new(Entry::new(state, listener.local_addr()?)?);
     let permits = Arc::new(Semaphore::new(CONNECTIONS_MAX));

@@ -12,6 +12,7 @@ use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
 use reqwest::redirect::Policy;
 use reqwest::{Client, ClientBuilder, RequestBuilder, Response, Url};
 use std::error::Error;
+use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use tokio::time::{Duration, Instant};
 
@@ -110,21 +111,29 @@ pub fn client_of_webhooks(allow_private: bool) -> Result<Client, String> {
 /// # Errors
 ///
 /// The reason of the failure, as a sentence.
-pub async fn document(url: &str, time: Duration, bytes_max: usize) -> Result<Bytes, String> {
-    let request = http::Request::get(url).body(Vec::new()).map_err(|e| e.to_string())?;
-    exchange(request, time, bytes_max).await.map_err(|failure| failure.why)
+pub fn document(url: &str, time: Duration, bytes_max: usize) -> Fetching<'_, String> {
+    Box::pin(async move {
+        let request = http::Request::get(url).body(Vec::new()).map_err(|e| e.to_string())?;
+        exchange(request, time, bytes_max).await.map_err(|failure| failure.why)
+    })
 }
+
+/// A document on its way. Boxed, so that the client is compiled in this crate (decision 082).
+pub type Fetching<'a, E> = Pin<Box<dyn Future<Output = Result<Bytes, E>> + Send + 'a>>;
+
 
 /// Sends a request to an operator-configured address, as [`document`] does.
 ///
 /// # Errors
 ///
 /// The reason why there is no successful response.
-pub async fn exchange(request: http::Request<Vec<u8>>, time: Duration, bytes_max: usize) -> Result<Bytes, Failure> {
-    let client = client_of_webhooks(true).map_err(broken)?;
-    let request = request.try_into().map_err(|e: reqwest::Error| broken(chain(&e)))?;
-    let request = RequestBuilder::from_parts(client, request);
-    call(request, time, bytes_max, &ByteBudget::new(bytes_max)).await.map(|raw| raw.bytes)
+pub fn exchange(request: http::Request<Vec<u8>>, time: Duration, bytes_max: usize) -> Fetching<'static, Failure> {
+    Box::pin(async move {
+        let client = client_of_webhooks(true).map_err(broken)?;
+        let request = request.try_into().map_err(|e: reqwest::Error| broken(chain(&e)))?;
+        let request = RequestBuilder::from_parts(client, request);
+        call(request, time, bytes_max, &ByteBudget::new(bytes_max)).await.map(|raw| raw.bytes)
+    })
 }
 
 /// Returns true if a redirect stays at its address, or changes to HTTPS of the same host.

@@ -31,11 +31,16 @@ use registry::{Admission, EndedSearch, Registry, RunningSlot};
 use serde_json::{Map, Value};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use supervisor::SearchSupervisor;
 use tokio::sync::OnceCell;
 use tokio::time::{Duration, Instant};
+
+/// A search that starts; true if it was joined. Boxed, so that stages and searches are compiled in this crate: a future
+/// is compiled where it is polled (decision 082).
+pub type Starting<'a> = Pin<Box<dyn Future<Output = Result<(Arc<Search>, bool), Refusal>> + Send + 'a>>;
 
 /// The searches of a server.
 pub struct Searches {
@@ -150,7 +155,16 @@ impl Searches {
 
     /// Starts a search, or joins the one that the same client started with the same rights and question less than
     /// `join` ago; `true` if joined. Its packets can be read when this returns.
-    pub async fn start(
+    pub fn start<'a>(
+        self: &'a Arc<Searches>,
+        asked: &'a Value,
+        asker: &'a SearchClient,
+        arrived: Instant,
+    ) -> Starting<'a> {
+        Box::pin(self.read_and_begin(asked, asker, arrived))
+    }
+
+    async fn read_and_begin(
         self: &Arc<Searches>,
         asked: &Value,
         asker: &SearchClient,
@@ -163,11 +177,21 @@ impl Searches {
             return Ok((search, true));
         }
         let question = Question::read(asked, &self.settings)?;
-        self.begin(question, key, asker, arrived).await
+        self.admit_and_begin(question, key, asker, arrived).await
     }
 
     /// Like [`Searches::start`], with a parsed question.
-    pub async fn begin(
+    pub fn begin<'a>(
+        self: &'a Arc<Searches>,
+        question: Question,
+        key: SearchKey,
+        asker: &'a SearchClient,
+        arrived: Instant,
+    ) -> Starting<'a> {
+        Box::pin(self.admit_and_begin(question, key, asker, arrived))
+    }
+
+    async fn admit_and_begin(
         self: &Arc<Searches>,
         question: Question,
         key: SearchKey,

@@ -12,6 +12,7 @@ use meridian_backend::Backend;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
@@ -182,11 +183,24 @@ pub async fn serve(
 ///
 /// # Errors
 /// Those of the listener.
-pub async fn serve_groups(
+pub fn serve_groups<'a>(
     served: Arc<ServedGroups>,
     (listener, tls): (TcpListener, Option<RoleTls>),
-    stop: impl Future<Output = ()> + Send,
-) -> io::Result<()> {
+    stop: impl Future<Output = ()> + Send + 'a,
+) -> Serving<'a> {
+    serving(served, listener, tls, Box::pin(stop))
+}
+
+/// A server that runs. Boxed and made without type parameters, so that it is compiled here and not where it is polled.
+pub type Serving<'a> = Pin<Box<dyn Future<Output = io::Result<()>> + Send + 'a>>;
+
+type Stop<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
+
+fn serving<'a>(served: Arc<ServedGroups>, listener: TcpListener, tls: Option<RoleTls>, stop: Stop<'a>) -> Serving<'a> {
+    Box::pin(run(served, listener, tls, stop))
+}
+
+async fn run(served: Arc<ServedGroups>, listener: TcpListener, tls: Option<RoleTls>, stop: Stop<'_>) -> io::Result<()> {
     let service = FlightServiceServer::new(Service(served))
         .max_decoding_message_size(MESSAGE_BYTES_MAX)
         .max_encoding_message_size(MESSAGE_BYTES_MAX);
