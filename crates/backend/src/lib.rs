@@ -28,11 +28,11 @@ mod operation;
 mod partitioned;
 mod queries;
 mod read;
+mod receipts;
 mod records;
 mod scheduler;
 mod view;
 mod writes;
-mod written;
 
 pub use audit::AuditLog;
 pub use backend::Backend;
@@ -44,16 +44,16 @@ pub use operation::{HeldPartition, Metric, MetricKind, MetricSource, Operation};
 pub use partitioned::Partitioned;
 pub use queries::Queries;
 pub use read::{Changes, Eventual, Head, Near, PriorEvents, ReadPoint, ReadResult, RowSink, Rows};
+pub use receipts::{DeleteReceipt, Files, WriteReceipt};
 pub use records::{BackupOf, RecordSource, Records};
 pub use scheduler::PermitScheduler;
 pub use view::View;
 pub use writes::{Append, DeleteFault, PartialDelete, Writes};
-pub use written::{Deleted, Files, Written};
 
 // The types used by this interface. They belong to the crates below; callers need nothing else from those.
 pub use meridian_store::seams::{Clock, Disk, OpenMode, Random, Seams};
 pub use meridian_store::{
-    Act, AuditPage, Backup, BackupKey, BackupScope, CollectionStats, Damaged, Durability, Flusher, Gone, ImportOrigin,
-    KEEPS_NAME, KEY_BYTES_MAX, OnConflict, PARTITIONS_MAX, Problem, RecordedAct, Settings, SettingsChange, StoreError,
-    Write, WriteError,
+    Act, AuditPage, Backup, BackupKey, BackupScope, CollectionStats, Damaged, Durability, Flusher, ImportOrigin,
+    KEEPS_NAME, KEY_BYTES_MAX, OnConflict, PARTITIONS_MAX, Problem, RecordedAct, Settings, SettingsChange,
+    SnapshotGone, StoreError, Write, WriteError,
 };

@@ -1,7 +1,7 @@
 //! Writes to a collection, and the memory that they wait for.
 
 use crate::read::ReadPoint;
-use crate::written::{Deleted, Written};
+use crate::receipts::{DeleteReceipt, WriteReceipt};
 use meridian_model::filter::Predicate;
 use meridian_query::{Control, QueryError};
 use meridian_store::{Write, WriteError};
@@ -10,7 +10,7 @@ use std::pin::Pin;
 use tokio::time::{Duration, Instant};
 
 /// A queued write. Dropping it cancels the write, unless it is being committed already.
-pub type Append = Pin<Box<dyn Future<Output = Result<Written, WriteError>> + Send>>;
+pub type Append = Pin<Box<dyn Future<Output = Result<WriteReceipt, WriteError>> + Send>>;
 
 /// A deletion by filter that stopped early.
 #[derive(Debug)]
@@ -51,10 +51,10 @@ pub trait Writes: Debug + Send + Sync {
     fn append(&self, write: Write, deadline: Instant) -> Result<Append, WriteError>;
 
     /// Writes a batch and waits until it is durable and visible.
-    fn write(&self, write: Write) -> Result<Written, WriteError>;
+    fn write(&self, write: Write) -> Result<WriteReceipt, WriteError>;
 
     /// Deletes the events with these ids; missing ones do not count.
-    fn delete(&self, ids: &[String]) -> Result<Deleted, WriteError>;
+    fn delete(&self, ids: &[String]) -> Result<DeleteReceipt, WriteError>;
 
     /// Deletes the events that match now, in steps that are each atomic. Events that another write replaces meanwhile
     /// stay.
@@ -63,5 +63,5 @@ pub trait Writes: Debug + Send + Sync {
         predicate: &Predicate,
         at: ReadPoint,
         control: &Control,
-    ) -> Result<Deleted, PartialDelete>;
+    ) -> Result<DeleteReceipt, PartialDelete>;
 }

@@ -45,11 +45,11 @@ pub struct OpenFolder {
     /// One permit per call; shutdown takes them all.
     calls: Arc<Semaphore>,
     ends: watch::Sender<bool>,
-    held: Mutex<Option<Held>>,
+    held: Mutex<Option<OpenParts>>,
 }
 
 /// Resources released at shutdown.
-struct Held {
+struct OpenParts {
     api: Arc<InProcess>,
     store: Arc<Store>,
     runtime: Runtime,
@@ -80,7 +80,7 @@ impl OpenFolder {
             threads: runtime.handle().clone(),
             calls: Arc::new(Semaphore::new(CALLS_MAX as usize)),
             ends: watch::Sender::new(false),
-            held: Mutex::new(Some(Held { api, store, runtime })),
+            held: Mutex::new(Some(OpenParts { api, store, runtime })),
         })
     }
 
@@ -127,7 +127,7 @@ impl OpenFolder {
             // The folder belongs to the other process.
             return Ok(());
         }
-        let Some(Held { api, store, runtime }) = self.held.lock().take() else { return Ok(()) };
+        let Some(OpenParts { api, store, runtime }) = self.held.lock().take() else { return Ok(()) };
         api.end_streams();
         self.ends.send_replace(true);
         runtime.block_on(async {

@@ -1,7 +1,7 @@
 //! Query errors, classified by what the caller can do about them.
 
 use meridian_model::Invalid;
-use meridian_store::{Gone, StoreError};
+use meridian_store::{SnapshotGone, StoreError};
 
 /// Why a query was not completed.
 #[derive(Debug, thiserror::Error)]
@@ -14,7 +14,7 @@ pub enum QueryError {
     Cancelled,
     /// The snapshot of a page token is gone: restart from the first page.
     #[error(transparent)]
-    Gone(#[from] Gone),
+    Gone(#[from] SnapshotGone),
     /// The running queries have used up their memory budget: retry later.
     #[error("the questions at work take all of their {limit} bytes of memory")]
     Busy {

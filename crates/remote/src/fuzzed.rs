@@ -10,7 +10,7 @@ use crate::wire::rows::{Events, whole_batch_from_arrow};
 use arrow_flight::flight_service_server::FlightService as _;
 use arrow_flight::{Action, FlightData, Ticket};
 use futures_util::TryStreamExt;
-use meridian_backend::{Backend, Deleted, Files, Written};
+use meridian_backend::{Backend, DeleteReceipt, Files, WriteReceipt};
 use meridian_model::{Layout, Schema, schema_json};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -55,9 +55,9 @@ pub fn answers(json: &[u8]) -> Vec<Vec<u8>> {
         meta,
         again(json, described),
         again(json, |all: Vec<Description>| all.into_iter().for_each(described)),
-        again(json, |written: WireWritten| drop(Written::from(written))),
+        again(json, |written: WireWritten| drop(WriteReceipt::from(written))),
         again(json, |files: WireFiles| drop(Files::from(files))),
-        again(json, |WireDeleted { deleted, position, .. }| drop(Deleted { deleted, position })),
+        again(json, |WireDeleted { deleted, position, .. }| drop(DeleteReceipt { deleted, position })),
         again(json, |_: Hello| ()),
     ];
     all.into_iter().flatten().collect()

@@ -10,8 +10,8 @@ use crate::measured::counted;
 use crate::partitioned::imported;
 use crate::queries::Queries;
 use crate::read::{Changes, Head, Near, PriorEvents, ReadPoint, ReadResult, RowSink, Rows};
+use crate::receipts::{DeleteReceipt, Files, WriteReceipt};
 use crate::writes::{Append, DeleteFault, PartialDelete, Writes};
-use crate::written::{Deleted, Files, Written};
 use meridian_model::filter::Predicate;
 use meridian_model::{Batch, Field, Invalid, Positions, Projection, Schema, Seq, Seqs};
 use meridian_observe::{self as observe, Stage};
@@ -130,12 +130,12 @@ impl Writes for Local {
         room_wait() -> Duration;
     }
 
-    fn write(&self, write: Write) -> Result<Written, WriteError> {
-        self.collection().write(write).map(Written::from)
+    fn write(&self, write: Write) -> Result<WriteReceipt, WriteError> {
+        self.collection().write(write).map(WriteReceipt::from)
     }
 
-    fn delete(&self, ids: &[String]) -> Result<Deleted, WriteError> {
-        self.collection().delete(ids).map(Deleted::from)
+    fn delete(&self, ids: &[String]) -> Result<DeleteReceipt, WriteError> {
+        self.collection().delete(ids).map(DeleteReceipt::from)
     }
 
     fn request_room(&self) -> Result<bool, WriteError> {
@@ -150,7 +150,7 @@ impl Writes for Local {
         Ok(Box::pin(async move {
             let commit = current.stage(Stage::Commit);
             let within = commit.span.within(current);
-            observe::within(within, commits.finish(pending, deadline, small)).await.map(Written::from)
+            observe::within(within, commits.finish(pending, deadline, small)).await.map(WriteReceipt::from)
         }))
     }
 
@@ -159,20 +159,20 @@ impl Writes for Local {
         predicate: &Predicate,
         at: ReadPoint,
         control: &Control,
-    ) -> Result<Deleted, PartialDelete> {
+    ) -> Result<DeleteReceipt, PartialDelete> {
         let not_started = |why| PartialDelete { deleted: 0, matched: 0, why: DeleteFault::Query(why) };
         let snapshot = self.snapshot(at).map_err(not_started)?;
         // Found in one snapshot before the first deletion: later events that match are not part of this request.
         let found = meridian_query::matching_rows(&snapshot, predicate, control).map_err(not_started)?;
         let matched = found.iter().map(|(_, rows)| rows.len() as u64).sum();
-        let mut all = Deleted { deleted: 0, position: self.position() };
+        let mut all = DeleteReceipt { deleted: 0, position: self.position() };
         // What matched in the snapshot is deleted, unless another write has replaced it since. Small steps keep a large
         // deletion from delaying other writes.
         for step in steps(&found) {
             let done = control.check().map_err(DeleteFault::Query);
             let done = done.and_then(|()| self.collection().delete_rows(&step).map_err(DeleteFault::Write));
             let done = done.map_err(|why| PartialDelete { deleted: all.deleted, matched, why })?;
-            all = Deleted { deleted: all.deleted + done.deleted, position: Positions::one(done.position) };
+            all = DeleteReceipt { deleted: all.deleted + done.deleted, position: Positions::one(done.position) };
         }
         Ok(all)
     }

@@ -3,7 +3,7 @@
 //! The store's queue chooses a leader among the waiting writes. Its task commits the group: on its own worker thread
 //! while the disk is quick, on another thread while it is slow. The other tasks wait without a thread.
 
-use meridian_store::{PendingWrite, Turn, WriteError, Written};
+use meridian_store::{PendingWrite, Turn, WriteError, WriteReceipt};
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -40,7 +40,7 @@ impl CommitExecutor {
         pending: PendingWrite,
         deadline: Instant,
         small: bool,
-    ) -> Result<Written, WriteError> {
+    ) -> Result<WriteReceipt, WriteError> {
         if small {
             match pending.poll(Waker::noop()) {
                 Poll::Ready(Turn::Done(outcome)) => return outcome,
@@ -89,7 +89,7 @@ impl CommitExecutor {
 }
 
 /// Waits for the outcome of a write; if it leads, the commit gets a blocking thread.
-async fn wait(pending: Arc<PendingWrite>, deadline: Instant) -> Result<Written, WriteError> {
+async fn wait(pending: Arc<PendingWrite>, deadline: Instant) -> Result<WriteReceipt, WriteError> {
     let mut late = false;
     loop {
         let turn = poll_fn(|cx| pending.poll(cx.waker()));

@@ -25,15 +25,15 @@ use crate::collection::Part;
 use crate::history::History;
 use crate::lookups::Lookups;
 use crate::read::{Head, Near, ReadPoint, ReadResult, RowSink};
+use crate::receipts::{DeleteReceipt, Files, WriteReceipt};
 use crate::writes::{Append, DeleteFault, PartialDelete, Writes};
-use crate::written::{Deleted, Files, Written};
 use meridian_model::filter::Predicate;
 use meridian_model::{Batch, Field, IdRole, Invalid, Layout, Schema, Seq, SeqLayout, Seqs, partition_of};
 use meridian_query::partial::Partial;
 use meridian_query::wire::{Question, WireError};
 use meridian_query::{Control, QueryError, Tile};
 use meridian_store::seams::Random;
-use meridian_store::{CollectionStats, Gone, Problem, Settings, StoreError, Write, WriteError};
+use meridian_store::{CollectionStats, Problem, Settings, SnapshotGone, StoreError, Write, WriteError};
 use std::ops::Range;
 use std::sync::Arc;
 use tokio::time::{Duration, Instant};
@@ -60,7 +60,7 @@ impl Partitioned {
         let Some(seqs) = &at.seq else { return Ok(vec![at.clone(); self.parts.len()]) };
         if seqs.len() != self.parts.len() {
             // Of another collection with this name: refused like one that is gone.
-            return Err(Gone { seq: seqs.at(0) }.into());
+            return Err(SnapshotGone { seq: seqs.at(0) }.into());
         }
         let one = |seq: &Seq| ReadPoint { seq: Some(Seqs::one(*seq)), ..at.clone() };
         Ok(seqs.as_slice().iter().map(one).collect())
@@ -216,11 +216,11 @@ impl Writes for Partitioned {
         write::append(&self.parts, &self.schema(), write, deadline)
     }
 
-    fn write(&self, write: Write) -> Result<Written, WriteError> {
+    fn write(&self, write: Write) -> Result<WriteReceipt, WriteError> {
         write::write(&self.parts, &self.schema(), write)
     }
 
-    fn delete(&self, ids: &[String]) -> Result<Deleted, WriteError> {
+    fn delete(&self, ids: &[String]) -> Result<DeleteReceipt, WriteError> {
         let mut of_parts = vec![Vec::new(); self.parts.len()];
         for id in ids {
             of_parts[self.parts_of(id)].iter_mut().for_each(|ids| ids.push(id.clone()));
@@ -233,7 +233,7 @@ impl Writes for Partitioned {
         predicate: &Predicate,
         at: ReadPoint,
         control: &Control,
-    ) -> Result<Deleted, PartialDelete> {
+    ) -> Result<DeleteReceipt, PartialDelete> {
         let not_started = |why| PartialDelete { deleted: 0, matched: 0, why: DeleteFault::Query(why) };
         let ats = self.each(&at).map_err(not_started)?;
         write::delete_matching(&self.parts, ats, predicate, control)

@@ -3,8 +3,8 @@
 use super::split::{Share, split, twice};
 use crate::collection::Part;
 use crate::read::ReadPoint;
+use crate::receipts::{DeleteReceipt, WriteReceipt};
 use crate::writes::{Append, PartialDelete};
-use crate::written::{Deleted, Written};
 use meridian_model::filter::Predicate;
 use meridian_model::{Field, Positions, Schema, Seq, SeqLayout};
 use meridian_model::{Invalid, Vector};
@@ -24,7 +24,7 @@ const CHANGE_WAIT: Duration = Duration::from_secs(30);
 const ALIGN_TRIES: usize = 8;
 
 /// The outcome of a share, with the number of its partition.
-type Outcome = (usize, Result<Written, WriteError>);
+type Outcome = (usize, Result<WriteReceipt, WriteError>);
 
 /// Returns the write of each share, the first event's first.
 fn shares(parts: usize, schema: &Schema, write: Write) -> Result<Vec<(usize, Write)>, WriteError> {
@@ -92,15 +92,15 @@ pub(super) fn append(
 }
 
 /// Writes the shares one after the other.
-pub(super) fn write(parts: &[Arc<dyn Part>], schema: &Schema, write: Write) -> Result<Written, WriteError> {
+pub(super) fn write(parts: &[Arc<dyn Part>], schema: &Schema, write: Write) -> Result<WriteReceipt, WriteError> {
     let (shares, before) = (shares(parts.len(), schema, write)?, present(parts));
     let outcomes = shares.into_iter().map(|(partition, share)| (partition, parts[partition].write(share))).collect();
     together(before, outcomes)
 }
 
 /// Combines the outcomes of a write's shares, that of the first event first. `before`: the positions when it began.
-fn together(before: Positions, outcomes: Vec<Outcome>) -> Result<Written, WriteError> {
-    let mut all = Written { written: 0, replaced: 0, duplicates: 0, position: before, first: Seq::default() };
+fn together(before: Positions, outcomes: Vec<Outcome>) -> Result<WriteReceipt, WriteError> {
+    let mut all = WriteReceipt { written: 0, replaced: 0, duplicates: 0, position: before, first: Seq::default() };
     let (mut is_first, mut failed) = (true, Vec::new());
     for (partition, outcome) in outcomes {
         match outcome {
@@ -165,8 +165,8 @@ fn present(parts: &[Arc<dyn Part>]) -> Positions {
 }
 
 /// Deletes ids, each in its own partition.
-pub(super) fn delete(parts: &[Arc<dyn Part>], ids: &[Vec<String>]) -> Result<Deleted, WriteError> {
-    let mut all = Deleted { deleted: 0, position: present(parts) };
+pub(super) fn delete(parts: &[Arc<dyn Part>], ids: &[Vec<String>]) -> Result<DeleteReceipt, WriteError> {
+    let mut all = DeleteReceipt { deleted: 0, position: present(parts) };
     for (number, (part, ids)) in parts.iter().zip(ids).enumerate().filter(|(_, (_, ids))| !ids.is_empty()) {
         let done = part.delete(ids)?;
         all.deleted += done.deleted;
@@ -181,8 +181,8 @@ pub(super) fn delete_matching(
     ats: Vec<ReadPoint>,
     predicate: &Predicate,
     control: &Control,
-) -> Result<Deleted, PartialDelete> {
-    let mut all = Deleted { deleted: 0, position: present(parts) };
+) -> Result<DeleteReceipt, PartialDelete> {
+    let mut all = DeleteReceipt { deleted: 0, position: present(parts) };
     for (number, (part, at)) in parts.iter().zip(ats).enumerate() {
         let done = part.delete_matching(predicate, at, control).map_err(|stopped| PartialDelete {
             deleted: all.deleted + stopped.deleted,

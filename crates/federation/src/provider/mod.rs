@@ -5,6 +5,7 @@
 //! collections. Either passes its results to a [`Sink`] and returns how the request ended. Its part of a search is a
 //! [`Leg`].
 
+mod call_record;
 mod drift;
 mod leg;
 mod local;

@@ -1,12 +1,13 @@
 //! A declared provider: requests page after page from its source, within its limits.
 
+use super::call_record::CallRecord;
 use super::drift::SchemaDrift;
 use super::tokens::Tokens;
 use super::variables::{Page, Variables};
 use super::{Fault, Provider, ProviderFuture, Sink};
 use crate::declaration::template::Template;
 use crate::declaration::{Keywords, Method, Paging, SourceDeclaration};
-use crate::fetch::{self, Failure, Http, Raw, Redirects};
+use crate::fetch::{self, Http, Raw, Redirects};
 use crate::health::{Gate, Health};
 use crate::question::Question;
 use meridian_backend::View;
@@ -110,7 +111,7 @@ impl RemoteProvider {
             let token = self.token(declared.timeout.min(sink.time_left())).await?;
             let request = self.request(&url, &form, &self.variables(sink.question(), page, token.as_deref()))?;
             let time = declared.timeout.min(sink.time_left());
-            let watch = CallRecord { provider: self, began: Instant::now(), done: false };
+            let watch = CallRecord::begin(&self.health, declared.timeout);
             let (request, mut span) = fetch::traced(request, &declared.name);
             let result = fetch::call(request, time, declared.answer_bytes, &self.http.budget).await;
             if result.is_err() {
@@ -297,43 +298,6 @@ fn next_page(url: &Url, link: &str) -> Result<Url, Fault> {
         true => Ok(next),
         false => {
             Err(Fault::Error(format!("its next page is at another address, {}", next.origin().ascii_serialization())))
-        }
-    }
-}
-
-/// Records the outcome of a call, even if its search ends first. A source that uses most of its timeout counts as
-/// failing, however short the deadline of the search.
-struct CallRecord<'a> {
-    provider: &'a RemoteProvider,
-    began: Instant,
-    done: bool,
-}
-
-impl CallRecord<'_> {
-    fn end(mut self, result: &Result<Raw, Failure>) {
-        self.done = true;
-        match result {
-            Err(failure) if failure.late => self.judge(),
-            Err(failure) if failure.source_is_broken => self.provider.health.lock().failed(Instant::now()),
-            // The source is alive, though it rejects the request.
-            Err(_) => self.provider.health.lock().succeeded(),
-            // A success counts only once the response has been mapped, in `pages`: an error page may have status 200.
-            Ok(_) => {}
-        }
-    }
-
-    fn judge(&self) {
-        // A search with a short deadline must not open the breaker of a source of ordinary speed.
-        if self.began.elapsed() >= self.provider.declared.timeout / 2 {
-            self.provider.health.lock().failed(Instant::now());
-        }
-    }
-}
-
-impl Drop for CallRecord<'_> {
-    fn drop(&mut self) {
-        if !self.done {
-            self.judge();
         }
     }
 }

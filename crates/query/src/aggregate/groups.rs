@@ -78,7 +78,6 @@ const GAPS_UNSEEN: usize = 1024;
 
 /// Represents the window of events without one.
 const NO_WINDOW: i64 = i64::MIN;
-
 /// Represents a group not created yet.
 const NO_GROUP: u32 = u32::MAX;
 

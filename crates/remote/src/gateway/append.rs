@@ -10,7 +10,7 @@ use crate::wire::encode::Encoder;
 use crate::wire::fault::Fault;
 use crate::wire::rows::batch_to_arrow;
 use arrow_flight::{FlightData, FlightDescriptor};
-use meridian_backend::{Append, Write, WriteError, Written};
+use meridian_backend::{Append, Write, WriteError, WriteReceipt};
 use meridian_observe::{self as observe, Stage};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -77,7 +77,7 @@ pub(super) fn append(
         drop(commit);
         let outcome = outcome.unwrap_or_else(|e| Err(Fault::Unknown(format!("the write failed: {e}"))));
         mirror.written(outcome.as_ref().ok().map(|written| &written.position));
-        outcome.map(Written::from).map_err(Fault::into_write)
+        outcome.map(WriteReceipt::from).map_err(Fault::into_write)
     }))
 }
 

@@ -14,9 +14,9 @@ use crate::wire::described::{CollectionRef, Description};
 use crate::wire::fault::Fault;
 use crate::wire::rows::Events;
 use meridian_backend::{
-    Append, Changes, Collection, CollectionStats, DeleteFault, Deleted, Files, Head, History, ImportOrigin, Lookups,
-    Near, Part, PartialDelete, PriorEvents, Random, ReadPoint, ReadResult, RowSink, Settings, StoreError, Write,
-    WriteError, Writes, Written,
+    Append, Changes, Collection, CollectionStats, DeleteFault, DeleteReceipt, Files, Head, History, ImportOrigin,
+    Lookups, Near, Part, PartialDelete, PriorEvents, Random, ReadPoint, ReadResult, RowSink, Settings, StoreError,
+    Write, WriteError, WriteReceipt, Writes,
 };
 use meridian_model::filter::Predicate;
 use meridian_model::{Batch, Field, Positions, Schema, Seq, Seqs};
@@ -112,7 +112,7 @@ impl Writes for Remote {
         append::append(self.link(), &self.mirror, &self.shared.producer, write, deadline)
     }
 
-    fn write(&self, write: Write) -> Result<Written, WriteError> {
+    fn write(&self, write: Write) -> Result<WriteReceipt, WriteError> {
         let time = self.room_wait() + self.link().options.timeout;
         let patience = Patience::within(time);
         let append = self.append(write, Instant::now() + time)?;
@@ -124,12 +124,12 @@ impl Writes for Remote {
         })
     }
 
-    fn delete(&self, ids: &[String]) -> Result<Deleted, WriteError> {
+    fn delete(&self, ids: &[String]) -> Result<DeleteReceipt, WriteError> {
         let ask = ActionCall::Delete { place: self.mirror.place.clone(), ids: ids.to_vec() };
         let deleted = self.link().once::<WireDeleted>(ask, &self.link().patience());
         self.mirror.written(deleted.as_ref().ok().map(|deleted| &deleted.position));
         let WireDeleted { deleted, position, .. } = deleted.map_err(Fault::into_write)?;
-        Ok(Deleted { deleted, position })
+        Ok(DeleteReceipt { deleted, position })
     }
 
     fn delete_matching(
@@ -137,7 +137,7 @@ impl Writes for Remote {
         predicate: &Predicate,
         at: ReadPoint,
         control: &Control,
-    ) -> Result<Deleted, PartialDelete> {
+    ) -> Result<DeleteReceipt, PartialDelete> {
         let not_started = |fault: Fault| {
             let why = DeleteFault::Query(query_error(fault, control));
             PartialDelete { deleted: 0, matched: 0, why }
@@ -149,7 +149,7 @@ impl Writes for Remote {
         self.mirror.written(done.as_ref().ok().map(|done| &done.position));
         let WireDeleted { deleted, position, stopped } = done.map_err(not_started)?;
         match stopped {
-            None => Ok(Deleted { deleted, position }),
+            None => Ok(DeleteReceipt { deleted, position }),
             Some((matched, of_write, fault)) => {
                 let why = match of_write {
                     true => DeleteFault::Write(fault.into_write()),

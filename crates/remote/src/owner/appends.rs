@@ -22,7 +22,7 @@ use crate::wire::fault::Fault;
 use crate::wire::rows::whole_batch_from_arrow;
 use arrow_array::RecordBatch;
 use arrow_flight::FlightData;
-use meridian_backend::{Collection, Write, WriteError, Written};
+use meridian_backend::{Collection, Write, WriteError, WriteReceipt};
 use meridian_observe::{self as observe, WorkContext};
 use parking_lot::Mutex;
 use std::collections::{HashMap, VecDeque};
@@ -200,7 +200,7 @@ fn begin(
     }
 }
 
-async fn write(owner: &Owner, put: Put, columns: &RecordBatch, deadline: Instant) -> Result<Written, Fault> {
+async fn write(owner: &Owner, put: Put, columns: &RecordBatch, deadline: Instant) -> Result<WriteReceipt, Fault> {
     let collection = owner.collection(&put.place)?;
     let batch = whole_batch_from_arrow(columns, &collection.schema())?;
     let bytes = batch.bytes();
@@ -235,7 +235,7 @@ async fn append(
     write: Write,
     bytes: usize,
     deadline: Instant,
-) -> Result<Result<Written, WriteError>, Fault> {
+) -> Result<Result<WriteReceipt, WriteError>, Fault> {
     if let Err(error) = wait_for_room(&*collection, deadline).await {
         return Ok(Err(error));
     }

@@ -4,7 +4,7 @@ use super::described::{WireHead, WireProblem};
 use super::fault::{Fault, shown};
 use arrow_flight::FlightData;
 use bytes::Bytes;
-use meridian_backend::{Deleted, Files, Written};
+use meridian_backend::{DeleteReceipt, Files, WriteReceipt};
 use meridian_model::{Positions, Seq};
 use meridian_query::Stats;
 use serde::de::DeserializeOwned;
@@ -163,7 +163,7 @@ pub(crate) struct Hello {
     pub(crate) ephemeral: bool,
 }
 
-/// [`Written`] on the wire.
+/// [`WriteReceipt`] on the wire.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct WireWritten {
     written: u64,
@@ -173,21 +173,21 @@ pub(crate) struct WireWritten {
     first: u64,
 }
 
-impl From<Written> for WireWritten {
-    fn from(done: Written) -> WireWritten {
-        let Written { written, replaced, duplicates, position, first } = done;
+impl From<WriteReceipt> for WireWritten {
+    fn from(done: WriteReceipt) -> WireWritten {
+        let WriteReceipt { written, replaced, duplicates, position, first } = done;
         WireWritten { written, replaced, duplicates, position, first: first.0 }
     }
 }
 
-impl From<WireWritten> for Written {
-    fn from(done: WireWritten) -> Written {
+impl From<WireWritten> for WriteReceipt {
+    fn from(done: WireWritten) -> WriteReceipt {
         let WireWritten { written, replaced, duplicates, position, first } = done;
-        Written { written, replaced, duplicates, position, first: Seq(first) }
+        WriteReceipt { written, replaced, duplicates, position, first: Seq(first) }
     }
 }
 
-/// [`Deleted`] on the wire, with the reason if a deletion by filter stopped early.
+/// [`DeleteReceipt`] on the wire, with the reason if a deletion by filter stopped early.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct WireDeleted {
     pub(crate) deleted: u64,
@@ -196,8 +196,8 @@ pub(crate) struct WireDeleted {
     pub(crate) stopped: Option<(u64, bool, Fault)>,
 }
 
-impl From<Deleted> for WireDeleted {
-    fn from(Deleted { deleted, position }: Deleted) -> WireDeleted {
+impl From<DeleteReceipt> for WireDeleted {
+    fn from(DeleteReceipt { deleted, position }: DeleteReceipt) -> WireDeleted {
         WireDeleted { deleted, position, stopped: None }
     }
 }

@@ -1,6 +1,6 @@
 //! Errors on the wire: those of the store and of queries with all details for clients, and those of the link.
 
-use meridian_backend::{Damaged, Gone, Problem, StoreError, WriteError};
+use meridian_backend::{Damaged, Problem, SnapshotGone, StoreError, WriteError};
 use meridian_model::{Invalid, Seq};
 use meridian_query::QueryError;
 use serde::{Deserialize, Serialize};
@@ -179,7 +179,7 @@ impl From<QueryError> for Fault {
         match error {
             QueryError::Deadline => Fault::Deadline,
             QueryError::Cancelled => Fault::Cancelled,
-            QueryError::Gone(Gone { seq }) => Fault::Gone { seq: seq.0 },
+            QueryError::Gone(SnapshotGone { seq }) => Fault::Gone { seq: seq.0 },
             QueryError::Busy { limit } => Fault::NoMemory { limit },
             QueryError::TooLarge { events, bytes, limit } => Fault::ReadsTooMuch { events, bytes, limit },
             QueryError::Invalid(invalid) => Fault::Invalid(invalid.into()),
@@ -236,7 +236,7 @@ impl Fault {
         match self {
             Fault::Deadline => QueryError::Deadline,
             Fault::Cancelled => QueryError::Cancelled,
-            Fault::Gone { seq } => QueryError::Gone(Gone { seq: Seq(seq) }),
+            Fault::Gone { seq } => QueryError::Gone(SnapshotGone { seq: Seq(seq) }),
             Fault::NoMemory { limit } => QueryError::Busy { limit },
             Fault::ReadsTooMuch { events, bytes, limit } => QueryError::TooLarge { events, bytes, limit },
             Fault::Invalid(invalid) => QueryError::Invalid(invalid.into()),

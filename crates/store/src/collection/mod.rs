@@ -12,9 +12,9 @@ mod upkeep;
 mod writing;
 
 pub use upkeep::Work;
-pub use writing::{Deleted, KEY_BYTES_MAX, OnConflict, Write, Written};
+pub use writing::{DeleteReceipt, KEY_BYTES_MAX, OnConflict, Write, WriteReceipt};
 
-use crate::error::{Gone, Problem, StoreError};
+use crate::error::{Problem, SnapshotGone, StoreError};
 use crate::expiry;
 use crate::ingest::partition::{Done, Partition, Request};
 use crate::ingest::queue::Queue;
@@ -193,7 +193,7 @@ impl Collection {
     }
 
     /// Returns what [`Collection::snapshot_at`] does, with every live event.
-    pub fn history_at(&self, seq: Seq) -> Result<Snapshot, Gone> {
+    pub fn history_at(&self, seq: Seq) -> Result<Snapshot, SnapshotGone> {
         self.snapshot_at(seq).map(|snapshot| self.history_of(snapshot.seq))
     }
 
@@ -206,7 +206,7 @@ impl Collection {
 
     /// Returns the state at the end of a write, by [`Snapshot::seq`] of an earlier snapshot. It is available for five
     /// minutes after its last use, and longer as long as no merge has dropped rows it shows.
-    pub fn snapshot_at(&self, seq: Seq) -> Result<Snapshot, Gone> {
+    pub fn snapshot_at(&self, seq: Seq) -> Result<Snapshot, SnapshotGone> {
         let (newest, now) = (Seq::end_of(self.state().position), self.shared.seams.clock.elapsed());
         if seq > newest
             // Once the owner of the collection no longer receives this reader's pins, rows of earlier snapshots may be
@@ -216,13 +216,13 @@ impl Collection {
             // one.
             || !self.shared.horizon.take_again(now, seq.0)
         {
-            return Err(Gone { seq });
+            return Err(SnapshotGone { seq });
         }
         // The parts loaded before the use was recorded may have been merged past it, so load them again.
         let state = self.state();
         // A recorded use stops merges here, but not those of the owner of a followed collection.
         if seq.0 < self.shared.horizon.dropped() {
-            return Err(Gone { seq });
+            return Err(SnapshotGone { seq });
         }
         Ok(self.snapshot_of(&state, seq))
     }

@@ -1,6 +1,6 @@
 //! Writes without a waiting thread: a task submits its batch and continues.
 
-use crate::collection::{Collection, Write, Written};
+use crate::collection::{Collection, Write, WriteReceipt};
 use crate::error::WriteError;
 use crate::ingest::partition::{Done, Request};
 use crate::ingest::queue::{Ticket, Turn as QueueTurn, too_late};
@@ -20,7 +20,7 @@ pub enum Turn {
     /// Commit all waiting writes with [`PendingWrite::lead`], then poll again.
     Lead,
     /// Nothing more: this is the outcome of the write.
-    Done(Result<Written, WriteError>),
+    Done(Result<WriteReceipt, WriteError>),
 }
 
 impl Collection {
@@ -40,7 +40,7 @@ impl PendingWrite {
         self.ticket.poll(waker).map(|turn| match turn {
             QueueTurn::Lead => Turn::Lead,
             QueueTurn::Answered(answer) => {
-                Turn::Done(answer.map(|done| Written::of(done, self.collection.numbering())))
+                Turn::Done(answer.map(|done| WriteReceipt::of(done, self.collection.numbering())))
             }
         })
     }

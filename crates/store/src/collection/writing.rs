@@ -62,7 +62,7 @@ impl Write {
 
 /// The outcome of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Written {
+pub struct WriteReceipt {
     /// Events stored.
     pub written: u64,
     /// Events that were replaced.
@@ -75,17 +75,17 @@ pub struct Written {
     pub first: Seq,
 }
 
-impl Written {
-    pub(crate) fn of(done: Done, numbering: Numbering) -> Written {
+impl WriteReceipt {
+    pub(crate) fn of(done: Done, numbering: Numbering) -> WriteReceipt {
         match done {
-            Done::Stored(outcome) => Written {
+            Done::Stored(outcome) => WriteReceipt {
                 written: outcome.written,
                 replaced: outcome.killed,
                 duplicates: 0,
                 position: outcome.position,
                 first: numbering.seq(outcome.position, 0),
             },
-            Done::Duplicate(known) => Written {
+            Done::Duplicate(known) => WriteReceipt {
                 written: 0,
                 replaced: 0,
                 duplicates: u64::from(known.events),
@@ -98,7 +98,7 @@ impl Written {
 
 /// The outcome of a deletion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Deleted {
+pub struct DeleteReceipt {
     /// Events that were deleted.
     pub deleted: u64,
     /// Position of the deletion in the log.
@@ -116,11 +116,11 @@ impl Collection {
     /// visible.
     ///
     /// Blocks for the disk, for earlier writes, and, until the deadline, for room in memory.
-    pub fn write(&self, write: Write) -> Result<Written, WriteError> {
+    pub fn write(&self, write: Write) -> Result<WriteReceipt, WriteError> {
         let deadline = write.deadline;
         let (request, bytes) = self.request_of(write)?;
         let numbering = self.numbering();
-        self.commit_in_turn(request, bytes, deadline).map(|done| Written::of(done, numbering))
+        self.commit_in_turn(request, bytes, deadline).map(|done| WriteReceipt::of(done, numbering))
     }
 
     /// Checks a batch and prepares it for the queue: returns the request and its bytes.
@@ -172,12 +172,12 @@ impl Collection {
     }
 
     /// Deletes the events with these ids; absent ones do not count.
-    pub fn delete(&self, ids: &[String]) -> Result<Deleted, WriteError> {
+    pub fn delete(&self, ids: &[String]) -> Result<DeleteReceipt, WriteError> {
         self.delete_change(Change::DeleteIds(ids.to_vec()))
     }
 
     /// Deletes rows that a snapshot showed; rows that are gone meanwhile do not count.
-    pub fn delete_rows(&self, rows: &[(PartView, Vec<u32>)]) -> Result<Deleted, WriteError> {
+    pub fn delete_rows(&self, rows: &[(PartView, Vec<u32>)]) -> Result<DeleteReceipt, WriteError> {
         let mut targets = Vec::new();
         for (view, rows) in rows {
             let chunk = |a: &u32, b: &u32| a / CHUNK_ROWS == b / CHUNK_ROWS;
@@ -188,10 +188,10 @@ impl Collection {
         self.delete_change(Change::DeleteRows(targets))
     }
 
-    fn delete_change(&self, change: Change) -> Result<Deleted, WriteError> {
+    fn delete_change(&self, change: Change) -> Result<DeleteReceipt, WriteError> {
         match self.commit_in_turn(Request { change, key: None }, 1024, None)? {
-            Done::Stored(outcome) => Ok(Deleted { deleted: outcome.killed, position: outcome.position }),
-            Done::Duplicate(known) => Ok(Deleted { deleted: 0, position: known.position }),
+            Done::Stored(outcome) => Ok(DeleteReceipt { deleted: outcome.killed, position: outcome.position }),
+            Done::Duplicate(known) => Ok(DeleteReceipt { deleted: 0, position: known.position }),
         }
     }
 

@@ -224,7 +224,7 @@ impl WriteError {
 /// A snapshot that is no longer available, or never existed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the snapshot {seq} is gone: it was last used more than five minutes ago; ask again without it")]
-pub struct Gone {
+pub struct SnapshotGone {
     /// The requested snapshot.
     pub seq: Seq,
 }

@@ -3,9 +3,9 @@
 use crate::world::{Event, World, batch};
 use meridian_model::{Field, FieldType, IdRole};
 use meridian_store::seams::CrashStyle;
-use meridian_store::{Collection, Write, WriteError, Written};
+use meridian_store::{Collection, Write, WriteError, WriteReceipt};
 
-fn send(c: &Collection, events: &[Event]) -> Result<Written, WriteError> {
+fn send(c: &Collection, events: &[Event]) -> Result<WriteReceipt, WriteError> {
     c.write(Write::new(batch(&c.schema(), events)).replacing().with_key("load-1"))
 }
 

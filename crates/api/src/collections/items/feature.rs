@@ -26,7 +26,7 @@ use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use meridian_backend::{Collection, DeleteFault, Deleted, Head, ReadPoint, ReadResult, Write, WriteError};
+use meridian_backend::{Collection, DeleteFault, DeleteReceipt, Head, ReadPoint, ReadResult, Write, WriteError};
 use meridian_formats::FeatureWriter;
 use meridian_model::filter::{Comparison, Expr, Operand, Predicate};
 use meridian_model::{Batch, IdRole, Invalid, Seq};
@@ -222,7 +222,7 @@ fn delete_as_seen(
     id: &str,
     seen: Head,
     control: &Control,
-) -> std::result::Result<Deleted, NotWritten> {
+) -> std::result::Result<DeleteReceipt, NotWritten> {
     let left = Operand::Property(seen.schema.id_name.clone());
     let named = Expr::Compare { op: Comparison::Eq, left, right: Operand::Text(id.to_owned()) };
     let named = Predicate::bind(&named, &seen.schema).map_err(Problem::internal)?;

@@ -20,7 +20,8 @@ use axum::response::{IntoResponse, Response};
 use bytes::Buf;
 use meridian_admission::{ByteBudget, ByteShare};
 use meridian_backend::{
-    Append, Collection, DeleteFault, KEY_BYTES_MAX, OnConflict, PartialDelete, ReadPoint, Write, WriteError, Written,
+    Append, Collection, DeleteFault, KEY_BYTES_MAX, OnConflict, PartialDelete, ReadPoint, Write, WriteError,
+    WriteReceipt,
 };
 use meridian_formats::{BatchLimits, Format, ReadError, ReadOptions, Report, Watch, is_compressed};
 use meridian_model::seq::BATCH_EVENTS_MAX;
@@ -103,7 +104,7 @@ async fn large(
     collection: &Arc<dyn Collection>,
     key: Option<String>,
     deadline: Instant,
-) -> Result<(BodyReport, Written)> {
+) -> Result<(BodyReport, WriteReceipt)> {
     enum Stage {
         Queued(Append),
         NeedsRoom(Write),

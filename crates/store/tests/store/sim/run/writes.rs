@@ -139,7 +139,7 @@ impl Run {
         self.deleted(Change::DeleteSeqs(seqs), answer)
     }
 
-    fn deleted(&mut self, change: Change, answer: Result<meridian_store::Deleted, WriteError>) -> Verdict {
+    fn deleted(&mut self, change: Change, answer: Result<meridian_store::DeleteReceipt, WriteError>) -> Verdict {
         let Expected::Deleted { deleted, position } = self.model.expect(&change) else { return Ok(()) };
         self.say(format!("{change:?}: {answer:?}"));
         match answer {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 /// The outcome of a write.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Written {
+pub struct WriteReceipt {
     /// Events stored.
     pub written: u64,
     /// Events that were replaced.
@@ -19,16 +19,16 @@ pub struct Written {
     pub first: Seq,
 }
 
-impl From<meridian_store::Written> for Written {
-    fn from(done: meridian_store::Written) -> Written {
-        let meridian_store::Written { written, replaced, duplicates, position, first } = done;
-        Written { written, replaced, duplicates, position: Positions::one(position), first }
+impl From<meridian_store::WriteReceipt> for WriteReceipt {
+    fn from(done: meridian_store::WriteReceipt) -> WriteReceipt {
+        let meridian_store::WriteReceipt { written, replaced, duplicates, position, first } = done;
+        WriteReceipt { written, replaced, duplicates, position: Positions::one(position), first }
     }
 }
 
 /// The outcome of a deletion.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Deleted {
+pub struct DeleteReceipt {
     /// Events that were deleted.
     pub deleted: u64,
     /// Position of the deletion in the log of each partition that took part; for the others their position when it
@@ -36,9 +36,9 @@ pub struct Deleted {
     pub position: Positions,
 }
 
-impl From<meridian_store::Deleted> for Deleted {
-    fn from(done: meridian_store::Deleted) -> Deleted {
-        Deleted { deleted: done.deleted, position: Positions::one(done.position) }
+impl From<meridian_store::DeleteReceipt> for DeleteReceipt {
+    fn from(done: meridian_store::DeleteReceipt) -> DeleteReceipt {
+        DeleteReceipt { deleted: done.deleted, position: Positions::one(done.position) }
     }
 }
 
