@@ -72,7 +72,7 @@ TOGETHER = [
     Suite(1, "differential: a live server against an oracle", "scripts/differential_test.sh --seed 1 --rounds 12"),
     Suite(1, "readers: DuckDB and pyarrow on the files of a live server", "scripts/readers_test.sh"),
     Suite(1, "flight: pyarrow and DuckDB over Arrow Flight, with TLS and tokens", "scripts/flight_test.sh"),
-    Suite(1, "Python: the client, its documentation and a notebook against live servers", "scripts/python_test.sh"),
+    Suite(1.5, "Python: the client, its documentation and a notebook against live servers", "scripts/python_test.sh"),
     Suite(1.5, "TypeScript: the client as users install it, in Node and a browser, against live servers", "scripts/typescript_test.sh", counted=True),
     Suite(0.1, "docs: links and anchors of every page", "python3 tests/docs/links.py"),
     Suite(1.5, "docs: the commands of README, tutorial, DuckDB and GDAL print what the pages show", "scripts/docs_test.sh"),
@@ -81,7 +81,7 @@ TOGETHER = [
     Suite(0.5, "CQL2: the standard's abstract tests", "scripts/cql2_test.sh"),
     Suite(4, "OpenAPI: both documents valid, no answer that they do not describe", "scripts/schemathesis_test.sh"),
     Suite(0.2, "web: unit tests", "npm --prefix web run --silent test:unit", counted=True),
-    Suite(5, "web: browser tests against the real server", "scripts/browser_test.sh", counted=True),
+    Suite(7.5, "web: browser tests against the real server", "scripts/browser_test.sh", counted=True),
 ]
 CONFORMANCE = Suite(10, "OGC: the conformance suites of Features and Tiles", "scripts/conformance_test.sh")
 # What is longer than a change should wait for, one after the other.
