@@ -1,8 +1,8 @@
 """Data that several benches share: real events with their clustering, replicated with seeded jitter, and trades; both in order of time.
 
 Earthquakes (where the earth moves), ships (along coasts and rivers) and postal places (where people live) are drawn
-40 : 30 : 30; each copy lies a few kilometres from its original and at a random moment of three years.
-The trades are the ones that the driver sends. Files are kept under the target folder: the same rows and seed are made once.
+40 : 30 : 30. Each copy lies a few kilometres from its original, at a random moment of three years. The trades are the ones
+that the driver sends. Files are kept under the target folder: the same rows and seed are made once.
 """
 
 import io

@@ -1,5 +1,5 @@
-"""A preprocessor of mdBook, for links that are right in the repository. Links to files outside of the book become their paths, and links
-to a README.md lead to the page that mdBook makes of it, which is called index."""
+"""A preprocessor of mdBook, for links that are right in the repository. Links to files outside of the book become their
+paths. Links to a README.md lead to the page that mdBook makes of it, which is called index."""
 
 import json
 import posixpath

@@ -2,9 +2,10 @@
 
 The server's tests run in three forms: embedded, over a gateway, and over a gateway to collections of four partitions.
 
-`cargo test` runs one program after the other. This builds them with it, runs them side by side, the ones that took longest last time first, and prints
-the output of each as a whole when it ends. Documentation tests come last, through Cargo. The modules of the program's tests run as programs of their
-own: they are linked once, and one that waits holds up no other.
+`cargo test` runs one program after the other. This builds them with it, and runs them side by side, the ones that took
+longest last time first. The output of each is printed as a whole when it ends. Documentation tests come last, through
+Cargo. The modules of the program's tests run as programs of their own: they are linked once, and one that waits holds
+up no other.
 
 A failed test runs again, alone, when all others are done: on a busy machine a process may miss a deadline. One that passes then is named as unsteady,
 with the output of its failure, and the last lines of `make test` name it too. One that fails again fails the run.

@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # The OGC's own conformance suites against a live server: ETS_FEATURES and ETS_TILES name their all-in-one jars
-# (ets-ogcapi-features10-*-aio.jar, ets-ogcapi-tiles10-*-aio.jar). Nothing of theirs is part of this project, and they are
-# in no package registry: Maven builds them from their sources, `mvn -DskipTests package` (before 3.9 with
-# `-Denforcer.skip=true`).
+# (ets-ogcapi-features10-*-aio.jar, ets-ogcapi-tiles10-*-aio.jar). Nothing of theirs is part of this project, and they are in no
+# package registry. Maven builds them from their sources: `mvn -DskipTests package` (before 3.9 with `-Denforcer.skip=true`).
 set -euo pipefail
 
 if [[ -z ${ETS_FEATURES:-}${ETS_TILES:-} ]]; then

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Prints where the checker of histories (tests/linearizability, over Porcupine) is, and builds it first where it is not, or where its sources
-# have changed: into the target folder.
+# Prints where the checker of histories (tests/linearizability, over Porcupine) is. The script first builds it into the target
+# folder if it is absent or its sources have changed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 sources=tests/linearizability

@@ -1,5 +1,5 @@
-# Sourced by tests, after `set -euo pipefail`: goes to the project's root; sets meridian (the program that `cargo test` built) and
-# folder, which goes when the test ends, as do the processes server and mock.
+# Sourced by tests, after `set -euo pipefail`: goes to the project's root. It sets meridian (the program that `cargo test` built)
+# and folder. The folder is removed when the test ends, and the processes server and mock end then.
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 target=${CARGO_TARGET_DIR:-target}
 meridian=$target/debug/meridian

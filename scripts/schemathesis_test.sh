@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The API description held against the OpenAPI schemas, and the server against its description: requests made from it find
-# no failure of the server and no answer that is not described. SECONDS_MAX (45) bounds the run as an operator;
-# SEED (18) repeats it.
+# The API description held against the OpenAPI schemas, and the server against its description. Requests made from the description
+# find no failure of the server and no answer that is not described. SECONDS_MAX (45) bounds the run as an operator; SEED (18)
+# repeats it.
 set -euo pipefail
 source "$(dirname "$0")/program.sh"
 

@@ -1,8 +1,9 @@
 """The suites of `make test` and `make test-all`: runs all of them, whatever fails, and ends with a table of minutes and a line that counts.
 
-Suites that use every core, or build what later ones drive, run one after the other. The others run two at a time, those with the largest budget
-first: each has its own folder, server and ports, and waits for clocks and other processes while a core is free. The output of such a suite is
-printed as a whole when it ends. One that fails runs again, alone: if it passes then, the last lines name it as one that failed once.
+Suites that use every core, or build what later ones drive, run one after the other. The others run two at a time, those
+with the largest budget first. Each has its own folder, server and ports, and waits for clocks and other processes while
+a core is free. The output of such a suite is printed as a whole when it ends. One that fails runs again, alone: if it
+passes then, the last lines name it as one that failed once.
 
     scripts/test.sh [--all]
 """
@@ -162,6 +163,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--all", action="store_true", help="the long suites as well")
     options = parser.parse_args()
+    began = time.monotonic()
     outcomes = [alone(suite) for suite in ALONE] + together(TOGETHER)
     if os.environ.get("ETS_FEATURES") or os.environ.get("ETS_TILES"):
         outcomes.append(alone(CONFORMANCE))
@@ -174,7 +176,7 @@ def main():
     for outcome in outcomes:
         minutes = outcome.took / 60
         print(f"{minutes:6.1f}  {outcome.suite.minutes:6.1f}  {outcome.suite.name}{'  (over)' if minutes > outcome.suite.minutes else ''}")
-    print()
+    print(f"{(time.monotonic() - began) / 60:6.1f}          in all, where 25 are allowed warm and 60 cold, without the long suites\n")
     for name in (name for outcome in outcomes for name in outcome.unsteady):
         print(f"NOTE: failed once, and passed when it ran alone: {name}")
     for outcome in outcomes:

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The TypeScript client (clients/typescript): its types against docs/openapi.json, the package as users install it, and tests against a
-# stub, a live server with tokens and mock sources, and in a browser; the blocks of docs/typescript.md.
+# The TypeScript client (clients/typescript): its types against docs/openapi.json, the package as users install it, and the blocks
+# of docs/typescript.md. Its tests run against a stub, against a live server with tokens and mock sources, and in a browser.
 set -euo pipefail
 source "$(dirname "$0")/program.sh"
 scripts/need.sh chromium=chromium

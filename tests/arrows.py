@@ -1,6 +1,6 @@
-"""Holds the arrows between crates against the list of rooms in ARCHITECTURE.md: a crate may only need crates that stand below it there,
-those of ONLY nothing but what stands beside them there, and `api`, `saved` and `federation` reach collections through `backend`,
-never by `store` or `index`."""
+"""Checks the arrows between crates against the list of crates in ARCHITECTURE.md. A crate may only need crates that
+stand below it there. Those of ONLY may need only the crates that ONLY names for them. `api`, `saved` and `federation`
+reach collections through `backend`, never by `store` or `index`."""
 
 import json
 import pathlib
@@ -25,13 +25,13 @@ ONLY = {
 
 
 def main():
-    rooms = re.findall(r"^\| `crates/([a-z-]+)` \|", (ROOT / "ARCHITECTURE.md").read_text(), re.M)
+    listed = re.findall(r"^\| `crates/([a-z-]+)` \|", (ROOT / "ARCHITECTURE.md").read_text(), re.M)
     described = json.loads(subprocess.run(["cargo", "metadata", "--format-version=1", "--no-deps", "--locked"], cwd=ROOT, capture_output=True, check=True).stdout)
     crates = {p["name"].removeprefix("meridian-"): p for p in described["packages"] if p["name"].startswith("meridian-")}
-    wrong = [f"crates/{name} is not among the rooms of ARCHITECTURE.md" for name in crates.keys() - set(rooms)]
-    wrong += [f"ARCHITECTURE.md lists crates/{name}, which is not there" for name in set(rooms) - crates.keys()]
-    for name in crates.keys() & set(rooms):
-        below = ONLY.get(name, set(rooms[rooms.index(name) + 1 :])) - NEVER.get(name, set())
+    wrong = [f"crates/{name} is not in the list of ARCHITECTURE.md" for name in crates.keys() - set(listed)]
+    wrong += [f"ARCHITECTURE.md lists crates/{name}, which is not there" for name in set(listed) - crates.keys()]
+    for name in crates.keys() & set(listed):
+        below = ONLY.get(name, set(listed[listed.index(name) + 1 :])) - NEVER.get(name, set())
         # What only tests need may come from anywhere.
         needs = {d["name"].removeprefix("meridian-") for d in crates[name]["dependencies"] if d["kind"] is None} & crates.keys()
         wrong += [f"crates/{name} needs crates/{other}, which it may not" for other in sorted(needs - below)]

@@ -1,9 +1,9 @@
 """The abstract tests of CQL2 (OGC 21-065r2, annex A) over HTTP, against a live server: cql2.py URL DATA_FOLDER
 
-Countries are Natural Earth's, as in the standard, whose counts they are held against. The standard's populated places and
-rivers are not part of this project: cities, with columns of the same names, and lines through them stand in for
-them, and what they must answer is computed here, row by row. At the end the server must declare exactly the classes
-that were tested.
+Countries are Natural Earth's, as in the standard, whose counts they are held against. The standard's populated places
+and rivers are not part of this project. Cities, with columns of the same names, and lines through them stand in for
+them. What they must answer is computed here, row by row. At the end the server must declare exactly the classes that
+were tested.
 """
 
 import json

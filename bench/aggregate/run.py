@@ -1,8 +1,9 @@
 """bench-aggregate: count and average by hour, day and month, whole and in a box, beside DuckDB, QuestDB and ClickHouse (chdb).
 
 The events of `bench/data.py`, at several sizes: does the time of an answer grow with the events or with the windows?
-Meridian is asked over HTTP, in one collection with places and one without; QuestDB over HTTP; DuckDB and chdb inside this
-process, no wire at all. The groups of every question are compared between the systems before anything is timed.
+Meridian is asked over HTTP, in one collection with places and one without. QuestDB is asked over HTTP. DuckDB and chdb
+run inside this process, without a wire. The groups of every question are compared between the systems before anything
+is timed.
 """
 
 import argparse
@@ -46,8 +47,8 @@ def key_of(start):
 class Meridian:
     """A collection; `place` says whether it has the events' positions.
 
-    `scan` asks with a condition on a text that all events meet and no summary can prove: then every block that the box and
-    the interval touch is read and tested event by event, which is what the tree is to save.
+    `scan` adds a condition on a text that all events meet and no summary can prove. Then every block that the box and
+    the interval touch is read and tested event by event. The tree saves that work.
     """
 
     def __init__(self, server, collection, place, scan=False):

@@ -1,9 +1,10 @@
 """bench-capacity: many small events in a server that is held to little memory, killed, and opened again.
 
-Events of {object, value, time, place}, in order of time, go in through the API as Arrow; the server runs in a memory cgroup
-(version 2, or 1 where that is what the machine has) with the settings that it chooses itself, caches of its own and anonymous memory in it, and so is the page
-cache that it fills, which the kernel takes back. Then `kill -9`, the page cache dropped, and a start: time to ready, and to
-the first answer of each kind of question. Every answer's count is compared with what was sent.
+Events of {object, value, time, place}, in order of time, go in through the API as Arrow. The server runs in a memory
+cgroup (version 2, or 1 where that is what the machine has), with the settings that it chooses itself. The cgroup counts
+its own caches and anonymous memory, and the page cache that it fills, which the kernel takes back. Then `kill -9`, the
+page cache dropped, and a start: time to ready, and to the first answer of each kind of question. Every answer's count
+is compared with what was sent.
 """
 
 import argparse

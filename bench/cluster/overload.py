@@ -1,4 +1,5 @@
-"""The log is offered twice what it takes, for minutes: leaders kept, events lost or doubled, how soon a refusal comes, and how soon writes are usual again."""
+"""The log is offered twice what it takes, for minutes. Recorded: leaders kept, events lost or doubled, the time to a
+refusal, and the time until writes are usual again."""
 
 import functools
 import http.client

@@ -1,5 +1,5 @@
-"""The published study of replication (studies.md, section 4) on clusters of this machine: events a second by size of a batch and number of nodes,
-and which servers keep and lead the log of each partition. For `replication.ipynb`."""
+"""The published study of replication (studies.md, section 4) on clusters of this machine. Recorded: events a second by
+size of a batch and number of nodes, and which servers keep and lead the log of each partition. For `replication.ipynb`."""
 
 import collections
 import json
@@ -44,7 +44,8 @@ def on_one_process(seconds, sizes):
 
 
 def on_nodes(nodes, seconds, sizes):
-    """A cluster with a partition and a group of owners for each node, and the log in up to three replicas: its rates, and where its partitions are."""
+    """A cluster with a partition and a group of owners for each node, and the log in up to three replicas. Recorded:
+    its rates, and where its partitions are."""
     settings = f"[cluster]\ngroups = {nodes}\n[cluster.nats]\nreplicas = {min(nodes, REPLICAS_MAX)}\n"
     with tempfile.TemporaryDirectory(prefix="bench-cluster-") as folder, Cluster(pathlib.Path(folder), nodes, "nats", settings) as cluster:
         meridian(cluster, "create", "events", "--schema", SCHEMA, "--partitions", nodes)

@@ -1,9 +1,10 @@
 """bench-footprint: bytes on disk and in memory for an event, time to open, and what an idle server takes.
 
-Four sets: the events of `bench/data.py`, the trades of bench-ingest, the lines of bench-tracks, the places of bench-near. Every
-system has the same columns and the same id column, with an index or key on it where it can have one; PostGIS has the other
-indexes of the set's own bench. Sizes are taken once each system has settled (merged, vacuumed, applied). A cold start runs from the
-start of the process to the first answer of a small box, after the page cache has been dropped where that is allowed.
+Four sets: the events of `bench/data.py`, the trades of bench-ingest, the lines of bench-tracks, the places of
+bench-near. Every system has the same columns and the same id column, with an index or key on it where it can have one.
+PostGIS has the other indexes of the set's own bench. Sizes are taken once each system has settled (merged, vacuumed,
+applied). A cold start runs from the start of the process to the first answer of a small box. The page cache is dropped
+first where that is allowed.
 """
 
 import argparse

@@ -2,8 +2,8 @@
 
 Events {symbol, type, price, time} in batches of 1, 100 and 10,000 over one connection, then single events over 64
 connections. Each system speaks its own best protocol, bodies are made before the clock starts, a batch counts once it is
-acknowledged. Processor seconds are taken from right before the first batch until the server is idle again, so that
-flushes and merges left for later are paid for.
+acknowledged. Processor seconds are taken from right before the first batch until the server is idle again. So flushes
+and merges left for later are paid for.
 """
 
 import argparse

@@ -1,8 +1,8 @@
 """bench-mixed: reads during saturated writes and the reverse, one writer and 250, and memory over time.
 
-Each system holds events {symbol, type, price, time} and is read (every event of a random 200 ms, eight connections) and
-written (batches of 1,000 over one connection, and single events over one and over 250), first apart, then at once. Its resident
-memory is read four times a second from the first phase to the last.
+Each system holds events {symbol, type, price, time}, and is read and written, first apart and then at once. A read asks
+for every event of a random 200 ms, over eight connections. Writes are batches of 1,000 over one connection, and single
+events over one and over 250. Its resident memory is read four times a second from the first phase to the last.
 """
 
 import argparse

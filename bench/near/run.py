@@ -1,8 +1,8 @@
 """bench-near: the places profile beside PostGIS, Redis, Tile38 (where TILE38_SERVER names a binary) and nginx.
 
-Question: how many "what is within R of here, nearest first" answers a second, at six radii, on the same places,
-each system through its own best protocol, with the same answers checked first. nginx sends a static body of the
-same median size: nobody can be faster than that over HTTP.
+Question: how many "what is within R of here, nearest first" answers a second, at six radii, on the same places. Each
+system uses its own best protocol, and all must give the same answers first. nginx sends a static body of the same
+median size: nobody can be faster than that over HTTP.
 
 Rounds are interleaved (every system once, then again), so that a drift of the machine touches all of them alike.
 """

@@ -1,8 +1,8 @@
 """The same floods over other systems: PostGIS behind a REST layer, and Tile38.
 
-Each is set up as its documentation advises and has the server's core; each is asked in its own words about the same circles and countries,
-for as much of the heavy mix as it has an interface for, and flooded by multiples of its own edge. The events that each answer holds are compared
-with Meridian's before anything is timed.
+Each is set up as its documentation advises and has the server's core. Each is asked in its own words about the same
+circles and countries, for as much of the heavy mix as it supports. It is then flooded by multiples of its own edge. The
+events that each answer holds are compared with Meridian's before anything is timed.
 """
 
 import collections

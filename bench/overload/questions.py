@@ -1,8 +1,8 @@
 """What the users of bench-overload ask: fixed questions whose answers are known, in mixes of known cost.
 
 Every question has a window of the three years that are loaded, and what is written meanwhile goes to another collection. So each answer
-has one digest. Questions are chosen by how many events they find, because that is what they cost: the bands were set so that a heavy question takes
-some 10 ms of a core and a light one some 1 ms. The bench prints what they took.
+has one digest. Questions are chosen by how many events they find, because that is what they cost. The bands were set so
+that a heavy question takes some 10 ms of a core and a light one some 1 ms. The bench prints what they took.
 """
 
 import collections

@@ -1,9 +1,11 @@
 """bench-overload: where the edge is, what comes out past it, who gets it, what a refusal costs, and what a restart loses.
 
-The server has one core and the lab the other. An answer is good when it is correct (by the digest of its body), whole, and there before the client's
-deadline, as the lab counts it. The edge is the highest open-loop rate of a fixed mix at which 99 % are good, with a 99th percentile of at most five times the
-unloaded one and of 500 ms. Each part can be run alone (`--parts edge flood`); the figures of the others stay as they were, and so they do where a
-run is stopped: `--resume` goes on with what this build has not been measured for. `--old PATH` measures a second build in turns with the first, at the same loads.
+The server has one core and the lab the other. An answer is good when it is correct (by the digest of its body), whole,
+and there before the client's deadline. The lab counts the same way. The edge is the highest open-loop rate of a fixed
+mix at which 99 % of answers are good. The 99th percentile of the wait must also be at most five times the unloaded one,
+and at most 500 ms. Each part can be run alone (`--parts edge flood`); the figures of the others stay as they were. A
+run that is stopped keeps its figures too. `--resume` goes on with what this build has not been measured for.
+`--old PATH` measures a second build in turns with the first, at the same loads.
 
     make bench-overload ARGS="--full"              every figure; --plan says how long each part takes, and ends
     make bench-overload ARGS="--full --resume"     goes on after a stop

@@ -1,9 +1,10 @@
 """bench-pairs: two builds of Meridian held against each other, part by part.
 
-Question: does a change cost anything? Both servers hold the same data and take turns, in an order that alternates from round to
-round, so that a drift of the machine touches both alike. The figure is the ratio of processor time an answer (new over old), since
-noise elsewhere touches it least, and of the rate beside it; the median of the rounds, and the quartiles. With `--tenant` the new build is asked
-with a token, for a tenant that has every quota of what is used a second, so that the figure is what tokens, admission and metering cost a request.
+Question: does a change cost anything? Both servers hold the same data and take turns, in an order that alternates from
+round to round. So a drift of the machine touches both alike. The main figure is the ratio of processor time an answer
+(new over old), because noise elsewhere affects it little. The ratio of the rates is beside it. Both are medians of the
+rounds, with the quartiles. With `--tenant` the new build is asked with a token, for a tenant that has every quota of
+what is used a second. The figure then shows what tokens, admission and metering cost a request.
 
     python3 bench/pairs/run.py --old PATH --new PATH [--rounds 15] [--parts near-0.5 one ...] [--tenant]
 """

@@ -1,8 +1,9 @@
 """bench-python: four questions of a notebook, answered inside the process: Meridian, DuckDB with spatial, GeoPandas.
 
-The events of `bench/data.py`. A circle in a window of time as a frame of pandas, the count in a country's polygon, count and average
-by hour in a box, the ten nearest. Meridian is `meridian.open`, and for comparison `meridian.connect` to a server on the same machine.
-Every question is asked of every system before anything is timed, and the answers are compared.
+The events of `bench/data.py`. The first two questions are a circle in a window of time as a frame of pandas, and the
+count in a country's polygon. The others are count and average by hour in a box, and the ten nearest. Meridian is
+`meridian.open`, and for comparison `meridian.connect` to a server on the same machine. Every question is asked of every
+system before anything is timed, and the answers are compared.
 """
 
 import argparse

@@ -1,8 +1,9 @@
 """bench-scaling: does the time of an answer grow with the events, or with the results?
 
-Meridian alone, at sizes that grow by the square root of ten. Questions come in two kinds: fixed ones, whose results grow with the
-events, and ones that shrink as the events grow, so that results stay as many. An exponent is fitted to each by least
-squares on logarithms (0 is no growth, 1 is growth with the events), and drawn in bench/results/scaling.svg.
+Meridian alone, at sizes that grow by the square root of ten. Questions come in two kinds. The results of fixed ones
+grow with the events. The others shrink as the events grow, so that the number of results stays the same. An exponent is
+fitted to each by least squares on logarithms (0 is no growth, 1 is growth with the events), and drawn in
+bench/results/scaling.svg.
 """
 
 import argparse

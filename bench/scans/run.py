@@ -1,8 +1,9 @@
 """bench-scans: Accumulo's study of scan servers with real owners, gateways and scan servers, in dilated time.
 
-Processor time and storage are modelled by the simulator's costs and slept, so that servers of eight cores fit on a small machine; all else is real. A row
-takes so many times as long as the study's, and every answer is held against the owner's. A row is void where it uses more than 60 % of the machine's
-processors, or where its threads wait for a processor: then times are those of the machine. Void rows are not kept.
+Processor time and storage are modelled by the simulator's costs and slept, so that servers of eight cores fit on a
+small machine. All else is real. A row takes so many times as long as the study's, and every answer is held against the
+owner's. A row is void where it uses more than 60 % of the machine's processors, or where its threads wait for a
+processor. Its times are then those of the machine. Void rows are not kept.
 
     make bench-scans                             every row, the changes; --plan says how long each takes, and ends
     make bench-scans ARGS="--resume"             goes on after a stop, with the rows that this build has not been measured for

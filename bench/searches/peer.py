@@ -1,7 +1,8 @@
 """searx beside Meridian: the metasearch engine that Debian has, over the same sources.
 
-SearXNG, which goes on from it, is in none of the registries that this bench may use. searx is set up as its documentation advises (uWSGI, a worker a core,
-threads), with an engine of its kind `json_engine` for each source; it waits for all of them and answers once, asks each for one page, and knows no stream.
+SearXNG, which goes on from it, is in none of the registries that this bench may use. searx is set up as its
+documentation advises (uWSGI, a worker a core, threads), with an engine of its kind `json_engine` for each source. It
+asks each source for one page, waits for all of them and answers once. It has no stream.
 """
 
 import contextlib

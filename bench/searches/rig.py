@@ -1,6 +1,7 @@
 """Mock sources, a Meridian that asks them, the lab that asks Meridian, and what each says of a run.
 
-The mock's log of calls is the truth: a search is held against the delays that its own calls had, and against the items that they were given.
+The mock's log of calls is the truth. A search is compared with the delays of its own calls, and with the items that
+they returned.
 """
 
 import collections

@@ -1,7 +1,8 @@
 """The sources that searches ask: what `meridian lab mock` serves, and how Meridian is told of each.
 
-Set A follows the published isolated run (25 sources, 14 take the question; the first result after 2.5 s, a tenth of 93 packets after
-4.0 s, nine tenths after 7.8 s, the last after 21.9 s, with the standard deviations given for first and last). Set B is 25 fast sources.
+Set A follows the published isolated run: 25 sources, 14 of which take the question. The first result comes after 2.5 s.
+Of 93 packets a tenth has arrived after 4.0 s, nine tenths after 7.8 s, the last after 21.9 s. First and last have the
+published standard deviations. Set B is 25 fast sources.
 """
 
 from typing import NamedTuple

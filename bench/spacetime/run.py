@@ -1,9 +1,10 @@
 """bench-spacetime: what happened here, then; the whole result delivered, beside PostGIS, DuckDB and QuestDB.
 
-Real events with their clustering, replicated over three years (`bench/data.py`). Three families of questions: circles
-around ten cities (10 to 650 km, 6 days to 14 months) as polygons, countries by month, cells of a grid (levels 4 to 8, 5 to
-31 days). All systems get the same polygons, planar in degrees, and must return the same events: the count and the sum of
-ids of every question are compared before anything is timed. Questions with fewer than 10,000 hits are timed apart.
+Real events with their clustering, replicated over three years (`bench/data.py`). There are three families of questions.
+Circles lie around ten cities (10 to 650 km, 6 days to 14 months), as polygons. The others are countries by month, and
+cells of a grid (levels 4 to 8, 5 to 31 days). All systems get the same polygons, planar in degrees, and must return the
+same events. The count and the sum of ids of every question are compared before anything is timed. Questions with fewer
+than 10,000 hits are timed apart.
 """
 
 import argparse

@@ -1,8 +1,9 @@
 """The studies, one after the other, each against a Meridian of its own, and their reports: `make studies`.
 
-A study is a scenario of the lab with what it needs set up before. Its report and summary go into a folder of its name beside the
-scenarios, and for places and inserts a table.md of runs of each radius or batch by itself, in the form in which the study was published. The first paragraph
-of a run that is void (others used the machine) says so; `--set phases.measured_s=2` and the like make a run short, for a look.
+A study is a scenario of the lab with what it needs set up before. Its report and summary go into a folder of its name
+beside the scenarios. Places and inserts also get a table.md of runs of each radius or batch by itself, in the form of
+the published study. The first paragraph of a run that is void (others used the machine) says so.
+`--set phases.measured_s=2` and the like make a run short, for a look.
 """
 
 import argparse

@@ -1,7 +1,7 @@
 """bench-tracks: lines of 20 to 500 vertices that cross a cell of a grid in a window of time, beside PostGIS.
 
 Storm tracks and ship tracks, resampled, moved and varied by seed. Both systems get the same boxes, test the line itself
-and not its envelope, and return whole lines; the count and the sum of ids of every question are compared first.
+and not its envelope, and return whole lines. The count and the sum of ids of every question are compared first.
 """
 
 import argparse

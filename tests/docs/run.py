@@ -11,8 +11,9 @@ A page is one session in a folder of its own, with the project's `data` in it. B
     ```python         statements; names stay
     ```text           what the block before has printed: `…` stands for anything, alone on a line for any lines
 
-`meridian serve` runs until the page ends, or serves again; its addresses become free ones. The blocks of README.md are not marked: each
-line of them that begins with `meridian`, as built or installed, or `curl` runs, and `make demo` serves the small collections of the demo.
+`meridian serve` runs until the page ends, or serves again; its addresses become free ones. The blocks of README.md are
+not marked. Each line of them that begins with `meridian`, as built or installed, or `curl` runs. `make demo` serves the
+small collections of the demo.
 """
 
 import contextlib

@@ -1,5 +1,6 @@
-// Events that a picture does not show: beyond the edge of the projection, north or south of a map that shows all from west to east,
-// without a place, or outside of the chosen time. They are counted, and the page says how many.
+// Events that a picture does not show. They lie beyond the edge of the projection, have no place, or are outside of the chosen
+// time. A map that shows all from west to east also lacks events north or south of it. They are counted, and the page says how
+// many.
 import { formatCount } from './numbers';
 import type { Question } from './query';
 import type { Shape } from './shapes';

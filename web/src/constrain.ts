@@ -14,7 +14,10 @@ const ZOOM_MAX = 18;
 /** The zoom at which all of the world is as wide as the map. */
 export const minZoomOf = (width: number): number => Math.max(-2, Math.min(ZOOM_MIN, Math.log2(Math.max(1, width) / WORLD)));
 
-/** The latitude nearest to `lat` on which a map of this height and zoom may be centred: at its edges is the world, or all of it is inside. */
+/**
+ * The latitude nearest to `lat` on which a map of this height and zoom may be centred. At the map's edges is the world, or all of
+ * it is inside.
+ */
 export function constrainedLat(lat: number, zoom: number, height: number): number {
   const world = WORLD * 2 ** zoom;
   const edge = height / 2;

@@ -41,7 +41,7 @@ export class EventPopup {
     content.style.maxHeight = `${Math.min(HEIGHT_MAX, room.clientHeight - 2 * EDGE - TIP)}px`;
     this.popup.setLngLat([...at]).setDOMContent(content).addTo(this.map);
     this.popup.on('close', this.closed);
-    // Whoever shows it may move the map to it first.
+    // The caller may move the map to it first.
     queueMicrotask(() => this.settle(content, () => this.bring(content)));
   }
 

@@ -51,8 +51,8 @@ export function isoInstant(ms: number): string {
 }
 
 /**
- * A half-open range as an OGC `datetime` interval, which is closed: its end is the last microsecond before `to`, the
- * resolution of the server, so that neighbouring ranges share no event.
+ * A half-open range as an OGC `datetime` interval, which is closed. Its end is the last microsecond before `to`, the resolution
+ * of the server. So neighbouring ranges share no event.
  */
 export function datetimeParam([from, to]: Range): string {
   return `${isoInstant(from)}/${text(to - 1).slice(0, -1)}999Z`;

@@ -147,7 +147,7 @@ mod tests {
     /// The reply, piece by piece.
     type Pieces = &'static [&'static [u8]];
 
-    /// Runs a server that sends `hello` after the first input of a connection (if there is a hello), and then `says`
+    /// Runs a server that sends `hello`, if there is one, after the first input of a connection. It then sends `says`
     /// after all further input, piece by piece.
     fn server(hello: Pieces, says: Pieces) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");

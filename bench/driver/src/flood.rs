@@ -1,9 +1,9 @@
 //! Batches sent at a rate, whether or not earlier ones were answered.
 //!
 //! Each batch is the template with a number of its own in place of [`PLACEHOLDER`], and is sent with that number as
-//! its idempotency key. A line of the output file records the outcome of each: number, status (0: no response, -1: not
-//! sent), microseconds until the response, microseconds by which it was sent late. Over NATS the response is the
-//! stream's acknowledgement: 201, or 503 for an error.
+//! its idempotency key. A line of the output file records the outcome of each: number, status, microseconds until the
+//! response, and microseconds by which it was sent late. The status is 0 without a response, and -1 for a batch that
+//! was not sent. Over NATS the response is the stream's acknowledgement: 201, or 503 for an error.
 
 use std::cell::{Cell, RefCell};
 use std::fmt::Write as _;

@@ -1,5 +1,5 @@
 import { Collection } from './collection.js';
-import { Http, type Answer, type Asked, type ConnectOptions, type Path, type RequestOptions } from './http.js';
+import { Http, type ResponseBody, type RequestInput, type ConnectOptions, type Path, type RequestOptions } from './http.js';
 import type { FollowOptions } from './resumed.js';
 import { found, SavedSearch, Search } from './search.js';
 import type { CollectionInfo, CreatedToken, NewSavedSearch, NewToken, Properties, Provider, Question, Schema, TokenInfo, Version } from './types.js';
@@ -105,7 +105,7 @@ export class Database {
   }
 
   /** A request to any route of the API, with its parameters and its JSON answer typed by the contract. */
-  request<M extends 'get' | 'put' | 'post' | 'patch' | 'delete', P extends Path<M>>(method: M, path: P, asked: Asked<M, P>, { signal }: RequestOptions = {}): Promise<Answer<M, P>> {
+  request<M extends 'get' | 'put' | 'post' | 'patch' | 'delete', P extends Path<M>>(method: M, path: P, asked: RequestInput<M, P>, { signal }: RequestOptions = {}): Promise<ResponseBody<M, P>> {
     return this.http.json(method, path, asked, { signal });
   }
 }

@@ -1,4 +1,4 @@
-import { pieces, type Opened } from './http.js';
+import { pieces, type OpenResponse } from './http.js';
 import { Unreachable } from './problem.js';
 import type { Watch } from './watch.js';
 
@@ -15,7 +15,7 @@ export const SILENCE_MS = 45_000;
 const BEHIND_MAX = 10_000;
 
 /** The messages of Server-Sent Events. Comments and unknown fields are left out. */
-export async function* sentEvents(opened: Opened, caller: AbortSignal | undefined): AsyncGenerator<Frame, void> {
+export async function* sentEvents(opened: OpenResponse, caller: AbortSignal | undefined): AsyncGenerator<Frame, void> {
   let rest = '';
   let event = '';
   let id: string | undefined;

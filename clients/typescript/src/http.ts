@@ -42,11 +42,11 @@ type Json<R> = R extends { content: { 'application/geo+json': infer J } }
 type Success = 200 | 201 | 202;
 type Responses<O> = O extends { responses: infer R } ? R[keyof R & Success] : never;
 /** The JSON of a successful answer, as the contract has it. */
-export type Answer<M extends Method, P extends Path<M>> = Json<Responses<paths[P][M]>>;
+export type ResponseBody<M extends Method, P extends Path<M>> = Json<Responses<paths[P][M]>>;
 type PathParameters<O> = O extends { parameters: { path: infer N } } ? { path: N } : { path?: undefined };
 type QueryParameters<O> = O extends { parameters: { query?: infer Q } } ? Q : never;
 /** Parameters and body of a request. */
-export type Asked<M extends Method, P extends Path<M>> = PathParameters<paths[P][M]> & {
+export type RequestInput<M extends Method, P extends Path<M>> = PathParameters<paths[P][M]> & {
   query?: QueryParameters<paths[P][M]> | Parameters | undefined;
   /** Sent as JSON. */
   json?: unknown;
@@ -65,7 +65,7 @@ interface Sending extends RequestOptions {
 }
 
 /** A response whose body is still to be read. */
-export interface Opened {
+export interface OpenResponse {
   response: Response;
   watch: Watch;
 }
@@ -115,11 +115,11 @@ export class Http {
   }
 
   /** The JSON of an answer; `undefined` where it has no content. */
-  async json<M extends Method, P extends Path<M>>(method: M, path: P, asked: Asked<M, P>, sending: Sending = {}): Promise<Answer<M, P>> {
+  async json<M extends Method, P extends Path<M>>(method: M, path: P, asked: RequestInput<M, P>, sending: Sending = {}): Promise<ResponseBody<M, P>> {
     let text = '';
     for await (const piece of pieces(await this.open(method, path, asked, sending), sending.signal)) text += piece;
     try {
-      return (text ? JSON.parse(text) : undefined) as Answer<M, P>;
+      return (text ? JSON.parse(text) : undefined) as ResponseBody<M, P>;
     } catch (cause) {
       throw new BrokenOff('the answer is not JSON', { cause });
     }
@@ -129,7 +129,7 @@ export class Http {
    * A response with a status below 300, its body not yet read. 429 and 503 are asked again after `Retry-After`, within the
    * patience; so is a request without an answer that is repeatable.
    */
-  async open<M extends Method, P extends Path<M>>(method: M, path: P, asked: Asked<M, P>, sending: Sending = {}): Promise<Opened> {
+  async open<M extends Method, P extends Path<M>>(method: M, path: P, asked: RequestInput<M, P>, sending: Sending = {}): Promise<OpenResponse> {
     const { signal, repeatable = method === 'get' } = sending;
     const url = this.address(path, asked.path, asked.query as Parameters | undefined);
     const until = Date.now() + this.#patience;
@@ -190,7 +190,7 @@ export class Http {
 }
 
 /** The text of a body in the pieces that arrive. Leaving the loop ends the request. */
-export async function* pieces({ response, watch }: Opened, caller: AbortSignal | undefined): AsyncGenerator<string, void> {
+export async function* pieces({ response, watch }: OpenResponse, caller: AbortSignal | undefined): AsyncGenerator<string, void> {
   const reader = response.body?.getReader();
   const decoder = new TextDecoder();
   try {

@@ -3,7 +3,7 @@ export { Collection, type Grouping, type Query, type Whole } from './collection.
 export type { Conditions, Instant, Shape } from './conditions.js';
 export type { components, operations, paths } from './contract.js';
 export { connect, Database, type CreateOptions } from './database.js';
-export type { Answer, Asked, ConnectOptions, RequestOptions, Token } from './http.js';
+export type { ResponseBody, RequestInput, ConnectOptions, RequestOptions, Token } from './http.js';
 export { BrokenOff, Problem, Unreachable, type Details, type Mistake } from './problem.js';
 export type { FollowOptions } from './resumed.js';
 export { Packets, Results, SavedSearch, Search } from './search.js';

@@ -15,7 +15,7 @@ export interface FollowOptions extends RequestOptions {
 }
 
 /** What is followed: a path of the API, its names and its parameters. */
-export interface Followed {
+export interface FollowTarget {
   path: Path<'get'>;
   names: Record<string, string>;
   query?: Parameters;
@@ -26,7 +26,7 @@ const PAUSE_MAX_MS = 5_000;
 
 /** An async iterator over the messages of a connection, which is made again where it was cut. */
 export abstract class Resumed<T> implements AsyncIterableIterator<T> {
-  readonly #followed: Followed;
+  readonly #followed: FollowTarget;
   readonly #options: FollowOptions;
   readonly #closing = new AbortController();
   readonly #abort = (): void => this.#closing.abort(this.#options.signal?.reason);
@@ -37,7 +37,7 @@ export abstract class Resumed<T> implements AsyncIterableIterator<T> {
 
   constructor(
     protected readonly http: Http,
-    followed: Followed,
+    followed: FollowTarget,
     options: FollowOptions,
   ) {
     this.#followed = followed;

@@ -19,8 +19,8 @@ pub trait Queries: Debug + Send + Sync {
     /// Returns events in an order, one page or all of them.
     fn items(&self, at: ReadPoint, question: &Items, control: &Control) -> Result<Box<dyn Rows>, QueryError>;
 
-    /// Returns cuts that divide all events in natural order into at most `parts` parts of about equal size, for
-    /// [`Items::after`] and [`Items::until`]: ascending, fewer than `parts`.
+    /// Returns cuts that divide all events in natural order into at most `parts` parts of about equal size. The cuts
+    /// are for [`Items::after`] and [`Items::until`]: ascending, fewer than `parts`.
     fn cuts(&self, at: ReadPoint, parts: usize, control: &Control) -> Result<Vec<Cursor>, QueryError>;
 
     /// Returns the number of events that match; `None` if more than `tested_max` of them would have to be tested one by

@@ -1,8 +1,8 @@
 //! Batches sent to a server, in pieces it accepts.
 //!
 //! A batch over the server's limit is sent in halves. The first half has the key of the whole, the second its own key.
-//! So a resumed load finds, under a batch's key, how much was sent at once: all of it, or the part that an earlier
-//! limit allowed. Nothing is stored twice, whatever the limits were.
+//! So a resumed load finds, under a batch's key, how much was sent at once. That is all of it, or the part that an
+//! earlier limit allowed. Nothing is stored twice, whatever the limits were.
 
 use crate::failure::Failure;
 use crate::http::{PostOutcome, Server};

@@ -43,8 +43,8 @@ const CUSTOMARY: &[&str] = &[
 ];
 
 impl DateFormat {
-    /// Parses a pattern in `strftime` notation: `%d` day, `%m` month, `%Y` year, `%H` hour, `%M` minute, `%S` second,
-    /// `%.f` fraction, `%z` offset, `%b` name of a month.
+    /// Parses a pattern in `strftime` notation. Dates: `%d` day, `%m` month, `%b` name of a month, `%Y` year. Times:
+    /// `%H` hour, `%M` minute, `%S` second, `%.f` fraction, `%z` offset.
     pub fn new(pattern: &str) -> Result<DateFormat, Invalid> {
         // A pattern that cannot format a time cannot parse one.
         let sample = jiff::Timestamp::UNIX_EPOCH.to_zoned(jiff::tz::TimeZone::UTC);

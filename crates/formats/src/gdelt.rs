@@ -86,8 +86,8 @@ fn layout(second: bool, source: bool) -> Vec<Column> {
     out
 }
 
-/// Returns the schema of a collection of GDELT events of either version: the place of the action as point, the day as
-/// time, GDELT's own ids.
+/// Returns the schema of a collection of GDELT events of either version. The point is the place of the action, the time
+/// is the day, and the ids are GDELT's own.
 pub fn gdelt_schema() -> Schema {
     let mut schema = Schema {
         geometry: Some(GeometryType::Point),

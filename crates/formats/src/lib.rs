@@ -5,8 +5,8 @@
 //! (decision 073). KML is converted to GeoJSON features; the other formats of that decision are sources of records with
 //! typed columns, which the columnar reader reads. Guarantees:
 //! - Memory is bounded by one batch and one record ([`ReadOptions::record_bytes`]), however long the input.
-//! - Each error is a [`meridian_model::Invalid`] with the line (or the ordinal of the event) and the field, up to
-//!   [`MISTAKES_MAX`] of them, and no event of a bad batch is returned.
+//! - Each error is a [`meridian_model::Invalid`] with the line (or the ordinal of the event) and the field. At most
+//!   [`MISTAKES_MAX`] of them are returned, and no event of a bad batch.
 //! - No input causes a panic.
 //! - The reader of a format reads the output of its writer back as the same events.
 //!

@@ -96,9 +96,10 @@ impl fmt::Debug for Watch {
 
 /// Options for reading an input; the default suits files that follow common conventions.
 ///
-/// Columns are found by name where no option names them: `lon`, `lng`, `long`, `longitude`, `x` and `lat`, `latitude`,
-/// `y` for points; `wkt`, `geometry`, `geom` for shapes; `time`, `timestamp`, `date`, `datetime`, `dtg` for the time;
-/// the schema's `id_name` for the id. A field of the schema goes before a customary name; an option goes before both.
+/// Columns are found by name where no option names them. Points have `lon`, `lng`, `long`, `longitude` or `x`, with
+/// `lat`, `latitude` or `y`. Shapes have `wkt`, `geometry` or `geom`. The time has `time`, `timestamp`, `date`,
+/// `datetime` or `dtg`. The id has the schema's `id_name`. A field of the schema goes before a customary name; an
+/// option goes before both.
 #[derive(Debug, Clone)]
 pub struct ReadOptions {
     /// Column or key of the longitude in degrees.

@@ -67,7 +67,7 @@ impl Crs {
             Crs::Crs84 => (lon, lat),
             Crs::Epsg4326 => (lat, lon),
             Crs::Epsg3857 => {
-                // Finite even at the poles, where the projection is infinite: no float equals a right angle exactly,
+                // Finite even at the poles, where the projection is infinite. No float equals a right angle exactly,
                 // and the tangent of the nearest one is large but finite. So every latitude round-trips.
                 let y = MERCATOR_RADIUS_M * lat.to_radians().tan().asinh();
                 (MERCATOR_RADIUS_M * lon.to_radians(), y)

@@ -5,7 +5,7 @@
 
 use crate::candidates::{Candidates, Run, Step, search_step};
 use crate::error::QueryError;
-use crate::listed::find_ids;
+use crate::event_list::find_ids;
 use crate::parallel::{Task, add_tasks, slices, work};
 use crate::scan::Scan;
 use crate::tally::Tally;

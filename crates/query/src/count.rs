@@ -3,7 +3,7 @@
 use crate::candidates::{Step, search_step};
 use crate::control::{Control, Stats};
 use crate::error::QueryError;
-use crate::listed::find_ids;
+use crate::event_list::find_ids;
 use crate::scan::Scan;
 use meridian_model::filter::Predicate;
 use meridian_store::Snapshot;

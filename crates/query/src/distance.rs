@@ -2,7 +2,7 @@
 
 use crate::candidates::Run;
 use crate::error::QueryError;
-use crate::matched::Pick;
+use crate::matched_rows::Pick;
 use crate::scan::Scan;
 use meridian_model::filter::box_around;
 use meridian_model::sphere::distance_m;

@@ -9,7 +9,7 @@
 
 use crate::candidates::{Candidates, Run, search_step};
 use crate::error::QueryError;
-use crate::matched::{Matched, Pick};
+use crate::matched_rows::{MatchedRows, Pick};
 use crate::scan::Scan;
 use meridian_index::Key;
 use meridian_model::Seq;
@@ -209,7 +209,7 @@ impl Stream {
     }
 
     fn test(&mut self, scan: &mut Scan, run: &Run, keys: bool) -> Result<(), QueryError> {
-        let rows: Matched = scan.test(self.part, run)?;
+        let rows: MatchedRows = scan.test(self.part, run)?;
         self.found.at = 0;
         self.found.picks.clear();
         self.found.keys.clear();

@@ -1,14 +1,14 @@
 //! Events by distance, best first.
 //!
-//! One heap covers all trees of all parts. It holds nodes by a lower bound of the distance to their box, and events
-//! by their distance (Hjaltason, Samet: "Distance browsing in spatial databases", 1999). The top of the heap is
-//! final. So the ten nearest cost a few leaves however many events there are, and the stream continues without any
-//! sorting.
+//! One heap covers all trees of all parts. It holds nodes by a lower bound of the distance to their box, and events by
+//! their distance. The method is from Hjaltason and Samet, "Distance browsing in spatial databases" (1999). The top of
+//! the heap is final. So the ten nearest cost a few leaves however many events there are, and the stream continues
+//! without any sorting.
 
 use crate::candidates::{Candidates, Step};
 use crate::distance::{NearQuestion, geometry_columns, measure};
 use crate::error::QueryError;
-use crate::matched::Pick;
+use crate::matched_rows::Pick;
 use crate::memory::Share;
 use crate::scan::Scan;
 use meridian_index::Node;
@@ -51,10 +51,10 @@ const BEST_MAX: usize = 1 << 14;
 /// A node or an event in the heap.
 struct Entry {
     distance_m: f64,
-    what: What,
+    what: Target,
 }
 
-enum What {
+enum Target {
     Node { part: u32, tree: usize, node: Node, whole: bool },
     Event(Pick),
 }
@@ -63,8 +63,8 @@ impl Entry {
     /// Nodes before events at one distance: an event below may have that distance and a lower number.
     fn rank(&self) -> (bool, u64) {
         match &self.what {
-            What::Node { .. } => (false, 0),
-            What::Event(pick) => (true, pick.seq.0),
+            Target::Node { .. } => (false, 0),
+            Target::Event(pick) => (true, pick.seq.0),
         }
     }
 }
@@ -114,11 +114,11 @@ impl Nearest {
             && let Some(entry) = self.heap.pop()
         {
             match entry.what {
-                What::Event(pick) => {
+                Target::Event(pick) => {
                     picks.push(pick);
                     distances.push(entry.distance_m);
                 }
-                What::Node { part, tree, node, whole } => {
+                Target::Node { part, tree, node, whole } => {
                     self.open(scan, part, tree, node, whole)?;
                     // After each node: the heap grows with the events around the position, not with the page.
                     self.share.reach(self.held())?;
@@ -157,7 +157,7 @@ impl Nearest {
         }
         scan.stats.nodes_whole += u64::from(relation == Relation::All && !whole);
         let whole = relation == Relation::All;
-        self.heap.push(Entry { distance_m, what: What::Node { part, tree, node, whole } });
+        self.heap.push(Entry { distance_m, what: Target::Node { part, tree, node, whole } });
     }
 
     /// Replaces a node by its children, or a leaf by its events.
@@ -180,7 +180,7 @@ impl Nearest {
                 if distance_m > most || !sought.wants(distance_m, pick.seq) {
                     return;
                 }
-                heap.push(Entry { distance_m, what: What::Event(pick) });
+                heap.push(Entry { distance_m, what: Target::Event(pick) });
                 let Some(room) = room else { return };
                 // The best distances so far bound a page: farther nodes need not enter the heap at all.
                 best.push(Metres(distance_m));

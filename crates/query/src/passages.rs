@@ -7,7 +7,7 @@ use crate::by::ByValue;
 use crate::candidates::{Run, search_step};
 use crate::control::{Control, Stats};
 use crate::error::QueryError;
-use crate::listed::find_ids;
+use crate::event_list::find_ids;
 use crate::scan::Scan;
 use arrow_array::Array;
 use meridian_model::filter::Predicate;

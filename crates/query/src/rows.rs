@@ -3,7 +3,7 @@
 use crate::candidates::{Run, search_step};
 use crate::control::Control;
 use crate::error::QueryError;
-use crate::listed::find_ids;
+use crate::event_list::find_ids;
 use crate::scan::{Matches, Scan};
 use meridian_model::Invalid;
 use meridian_model::filter::Predicate;

@@ -2,7 +2,7 @@
 //!
 //! Events expire by a cutoff in time. All events that ended before it die together, as one write of the log
 //! (`Kind::Expire`). So readers, restarts and snapshots agree on which events are gone. For retention by age the cutoff
-//! is now minus the age; for retention by size it is where enough of the oldest events lie before it. Parts without
+//! is now minus the age. For retention by size it is where enough of the oldest events lie before it. Parts without
 //! live rows are dropped without being read, once no snapshot needs them. Dead rows of other parts are dropped as
 //! deleted ones are.
 

@@ -9,7 +9,10 @@ const MARGIN = 0.08;
 /** A cell's opacity, by the share of the largest count on a logarithmic scale. */
 const SHADES: readonly number[] = [0.3, 0.45, 0.6, 0.8, 1];
 
-/** A box twice as wide as it is high on the ground, around an extent; the world where that is too large or crosses the antimeridian. */
+/**
+ * A box twice as wide as it is high on the ground, around an extent. The result is the world where that is too large or crosses
+ * the antimeridian.
+ */
 export function boxOf([west, south, east, north]: readonly number[]): Box {
   if (!(west <= east && south <= north)) return [-180, -90, 180, 90];
   const shrink = Math.max(0.1, Math.cos((((south + north) / 2) * Math.PI) / 180));

@@ -1,4 +1,5 @@
-// A tile of counts as the server sends it (a vector tile of points with a `count`, and an average if one was asked), read into arrays.
+// A tile of counts as the server sends it, read into arrays. The tile is a vector tile of points with a `count`, and an average
+// if one was asked.
 import { PbfReader } from 'pbf';
 
 /** Cells along a side of a tile of counts, as the server makes them. */

@@ -1,5 +1,5 @@
-// Draws a surface into the map: three numbers a pixel (place on the ramp, opacity, share of events that the ramp is for), coloured
-// by the graphics card.
+// Draws a surface into the map, coloured by the graphics card. A pixel has three numbers: place on the ramp, opacity, and share
+// of events that the ramp is for.
 //
 // The map never turns or tilts, so the surface is a rectangle whose corners the map projects. Its matrix has too few digits for
 // close zooms.

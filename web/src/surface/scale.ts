@@ -69,7 +69,10 @@ export function averageScale(averages: Float64Array, shares: Float64Array, count
   return { kind: 'averages', stops, lacking: shares.some((share, i) => counts[i] >= SOLID && share < 1 - SEEN_SHARE) };
 }
 
-/** The place of a value of a field on the ramp of its stops (`rampOf`), 0 to 1: even between two stops, as the events have it. */
+/**
+ * The place of a value of a field on the ramp of its stops (`rampOf`), 0 to 1. It is even between two stops, as the events have
+ * it.
+ */
 export function onValueRamp(stops: readonly number[], value: number): number {
   const last = stops.length - 1;
   if (!last) return 0.5;

@@ -87,7 +87,7 @@ impl Processors {
 }
 
 impl Sample {
-    /// Returns two fractions since an earlier sample. The first is the processor capacity that the program used; the
+    /// Returns two fractions since an earlier sample. The first is the processor capacity that the program used. The
     /// second is the part of their runnable time that metered threads waited for a processor.
     pub(super) fn since(&self, earlier: &Sample) -> (f64, f64) {
         // Read each time, because the process affinity or the control group's limit can change at run time.

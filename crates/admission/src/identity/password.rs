@@ -58,6 +58,7 @@ impl Password {
     ///
     /// # Errors
     /// If there is no randomness or no memory.
+    #[allow(clippy::disallowed_methods, reason = "a salt comes from the system, never from a seed")]
     pub fn hash(&self) -> Result<PasswordDigest, String> {
         let mut salt = [0; SALT_BYTES];
         // Each password has its own salt, so equal passwords of two users have different hashes.

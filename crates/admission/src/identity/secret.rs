@@ -28,6 +28,7 @@ pub struct Parts<'a> {
 }
 
 /// Generates a secret.
+#[allow(clippy::disallowed_methods, reason = "a secret comes from the system, never from a seed")]
 pub fn make(prefix: &str) -> Result<NewSecret, getrandom::Error> {
     let mut random = [0; ID_BYTES + SECRET_BYTES];
     getrandom::fill(&mut random)?;

@@ -158,7 +158,7 @@ impl Gateways {
     }
 
     /// Completes once this gateway stops. Given a slot, also completes once a gateway other than the named one runs its
-    /// saved searches: the previous one may be paused, and unable to report that.
+    /// saved searches. The previous one may be paused, and unable to report that.
     pub fn closed(&self, of: Option<(Slot, Runs)>) -> impl Future<Output = ()> + Send + 'static {
         let (mut stopping, mut now) = (self.stopping.subscribe(), self.runs.subscribe());
         async move {

@@ -5,7 +5,7 @@ use crate::protocol::fields;
 use crate::protocol::params::format::{self, Format, PAGES};
 use crate::protocol::problem::PROBLEM_JSON;
 use crate::response::respond;
-use crate::response::whole::Charged;
+use crate::response::whole::MemoryMark;
 use axum::http::{HeaderMap, HeaderName, Method, StatusCode, Uri, header};
 use axum::response::Response;
 use memchr::memmem;
@@ -58,7 +58,7 @@ pub async fn shown(mut response: Response, id: &str) -> Response {
     let problem = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
     *response.body_mut() = html::error::of(&problem, id).into();
     // What was charged is dropped.
-    response.extensions_mut().remove::<Charged>();
+    response.extensions_mut().remove::<MemoryMark>();
     let headers = response.headers_mut();
     headers.remove(header::CONTENT_LENGTH);
     respond::set_document(headers);

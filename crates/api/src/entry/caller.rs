@@ -144,7 +144,7 @@ fn credential(headers: &HeaderMap) -> Credential<'_> {
 }
 
 /// Returns whether a program on this machine sent the request, under a name of this machine and not through a proxy.
-/// Pages of other origins in a local browser may not even read unless the settings list them: as long as no token
+/// Pages of other origins in a local browser may not even read unless the settings list them. As long as no token
 /// exists, nothing else would stop them.
 fn is_local(guard: &Guard, arrival: &Arrival, (method, uri, headers): (&Method, &Uri, &HeaderMap)) -> bool {
     let Peer::Address(address) = arrival.peer else { return false };

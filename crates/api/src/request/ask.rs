@@ -69,7 +69,7 @@ pub struct Described {
     pub cuts: Vec<Cursor>,
 }
 
-/// The collections visible to a caller, as an extension of a response: the name of each, and the schema of its events
+/// The collections visible to a caller, as an extension of a response. Each has its name, and the schema of its events
 /// as the first message of an Arrow stream.
 #[derive(Debug, Clone)]
 pub struct FlightListing(pub Vec<(String, Vec<u8>)>);

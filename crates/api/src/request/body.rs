@@ -90,7 +90,7 @@ pub async fn receive_up_to(state: &Scope, headers: &HeaderMap, mut body: Body, l
         }
         bytes.extend_from_slice(&data);
         let taken = begun.elapsed();
-        // The stall limit alone is not enough: a client that sends one byte at a time never stalls, and would hold its
+        // The stall limit alone is not enough. A client that sends one byte at a time never stalls, and would hold its
         // share of memory indefinitely.
         let min_bytes = state.config.body_rate_min as f64 * taken.as_secs_f64();
         if taken > state.config.body_grace && (bytes.len() as f64) < min_bytes {

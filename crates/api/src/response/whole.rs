@@ -1,8 +1,9 @@
 //! Complete responses in the memory for responses.
 //!
-//! A streamed response is charged chunk by chunk. A complete one is charged as a whole, until its last byte is written or
-//! dropped, and its client can be evicted like that of a stream. It is sent in slices, so that a client that reads slowly
-//! is told from one that does not read. Bytes that others share are not charged: files that are part of the program.
+//! A streamed response is charged chunk by chunk. A complete one is charged as a whole until its last byte is written
+//! or dropped. Its client can be evicted like that of a stream. It is sent in slices, so that a client that reads
+//! slowly is told from one that does not read. Bytes that others share are not charged: files that are part of the
+//! program.
 
 use crate::protocol::connection_control::HangUp;
 use crate::protocol::problem::Result;
@@ -34,7 +35,7 @@ const TAKEN_PER_SECOND: u32 = 256 << 10;
 
 /// Marks a response whose memory counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Charged {
+pub enum MemoryMark {
     /// Its bytes are charged.
     Counted,
     /// They are, and its client can be evicted; or it arrives in pieces from another server.
@@ -64,11 +65,11 @@ pub fn charged(
     if response.body().size_hint().exact().is_none_or(|bytes| bytes < min as u64) {
         return response;
     }
-    match response.extensions().get::<Charged>() {
+    match response.extensions().get::<MemoryMark>() {
         None => charge(response, min, refusal, &answers(), state).unwrap_or_else(IntoResponse::into_response),
         // A stream's only chunk. Over HTTP/2 a connection can leave many of them unread.
-        Some(Charged::Counted) => register(response, &answers(), state),
-        Some(Charged::Evictable) => response,
+        Some(MemoryMark::Counted) => register(response, &answers(), state),
+        Some(MemoryMark::Evictable) => response,
     }
 }
 
@@ -144,7 +145,7 @@ pub fn evictable(
     extensions: &mut Extensions,
 ) -> Body {
     if bytes.len() < min {
-        extensions.insert(Charged::Counted);
+        extensions.insert(MemoryMark::Counted);
         return Body::from(bytes);
     }
     let unread = Arc::new(Unread {
@@ -153,7 +154,7 @@ pub fn evictable(
         at: Mutex::new(Progress::Since(Instant::now())),
         hang_up: HangUp::default(),
     });
-    extensions.insert(Charged::Evictable);
+    extensions.insert(MemoryMark::Evictable);
     extensions.insert(unread.hang_up.clone());
     let registration = Written { unread: unread.clone(), _registration: state.readers.register(unread.clone()) };
     Body::new(SlicedBody { rest: Bytes::from_owner(Owned { bytes, _held: registration }), unread })

@@ -2,7 +2,7 @@
 //!
 //! Either way a packet is a JSON text that contains its number. A client that lost its connection sends the last number
 //! that it received (`Last-Event-ID`, or `after`) and gets what follows. Packets are sent one at a time as the system
-//! accepts them, so a slow client delays only itself, and holds one packet besides the outbox. A client that reads
+//! accepts them. So a slow client delays only itself, and holds one packet besides the outbox. A client that reads
 //! nothing for [`crate::ServerConfig::write_stall`] is disconnected. One that closes its WebSocket is noticed at once,
 //! even while it reads nothing.
 

@@ -57,8 +57,8 @@ pub fn serve<'a>(
     serving(listeners.into(), tls, state, Box::pin(shutdown))
 }
 
-/// A server that runs. It is boxed, and made in a function without type parameters: a future is compiled where it is
-/// polled, and this one, with all that it begins, is compiled here and with the profile of this crate (decision 082).
+/// A server that runs. It is boxed, and made in a function without type parameters. A future is compiled in the crate
+/// that polls it. So this one, and all that it starts, is compiled here with the profile of this crate (decision 082).
 pub type Serving<'a> = Pin<Box<dyn Future<Output = io::Result<()>> + Send + 'a>>;
 
 fn serving<'a>(listeners: Listeners, tls: Option<Tls>, state: AppState, shutdown: Shutdown<'a>) -> Serving<'a> {

@@ -1,7 +1,7 @@
 //! The queue of password work.
 //!
 //! One hash takes about 30 ms of processor time and 19 MiB. Hashes run one at a time, off the threads of the async
-//! runtime, so any number of sign-in attempts costs other clients no more than that.
+//! runtime. So any number of sign-in attempts costs other clients no more than that.
 //!
 //! No tenant holds more slots in the queue than are free. A single tenant may therefore hold half of them, and the more
 //! tenants there are, the fewer each holds. A slot stays free for a tenant that holds none. Tenants take turns: a

@@ -135,8 +135,8 @@ impl S3Options {
         }
     }
 
-    /// Returns the address of the store without a trailing slash, with the bucket's name in front of the host if it
-    /// belongs there; `None` for AWS.
+    /// Returns the address of the store without a trailing slash, or `None` for AWS. The bucket's name is in front of
+    /// the host if it belongs there.
     pub(crate) fn endpoint_of(&self, bucket: &str) -> Option<String> {
         let endpoint = self.endpoint.trim_end_matches('/');
         match endpoint.split_once("://") {

@@ -10,9 +10,10 @@ const PROGRAM_BYTES: u64 = 128 * MIB;
 /// Memory of a request while it runs or is paused: the blocks it reads, and the events it encodes. Requests that read
 /// large events take more, but few do so at a time.
 const REQUEST_BYTES: u64 = 4 * MIB;
-/// Memory of a connection: its task, the TLS buffers, and the largest of three parts. These are headers of the max
-/// size, data that an HTTP/2 client sends ahead with the 64 KiB of responses that wait for its socket, and the buffers
-/// of a WebSocket with an incoming message. Other data queued for the client counts as responses.
+/// Memory of a connection: its task, the TLS buffers, and the largest of three parts. The first part is headers of the
+/// max size. The second is data that an HTTP/2 client sends ahead, with the 64 KiB of responses that wait for its
+/// socket. The third is the buffers of a WebSocket with an incoming message. Other data queued for the client counts as
+/// responses.
 const CONNECTION_BYTES: u64 = 192 << 10;
 /// Memory of a stream of events besides its connection, the current message and its conditions: its tasks and short
 /// messages.

@@ -107,7 +107,9 @@ fn size(value: &Value) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
     use serde_json::json;
+    use std::collections::BTreeSet;
 
     fn joins() -> Vec<Join> {
         let file = JoinFile { list: "users".to_owned(), key: "user:{id}".to_owned(), by: "by".to_owned() };
@@ -135,5 +137,28 @@ mod tests {
         let taken = joined.iter().filter(|item| !item["join"]["users"][0].is_null()).count();
         assert!((1..1_000).contains(&taken) && taken * 10_000 <= GROWTH_MAX * bytes, "{taken}");
         assert_eq!(joined.len(), 1_000);
+    }
+
+    proptest! {
+        /// Each result has the items that it names and that exist, in its order, up to the limit.
+        #[test]
+        fn results_get_what_a_plain_search_finds(
+            there in prop::collection::btree_set(0_u8..12, 0..8),
+            asked in prop::collection::vec(prop::collection::vec(0_u8..12, 0..24), 0..6),
+        ) {
+            let user = |id: &u8| json!({ "id": id, "name": format!("user {id}") });
+            let users: Vec<Value> = there.iter().map(user).collect();
+            let by = |ids: &Vec<u8>| json!({ "by": ids.iter().map(|id| format!("user:{id}")).collect::<Vec<_>>() });
+            let items: Vec<Value> = asked.iter().map(by).collect();
+            let answer = json!({ "users": users, "items": items });
+            // With budget for all copies.
+            let joined = join(&joins(), &answer, 1 << 20, &items.iter().collect::<Vec<_>>());
+            let found = |ids: &Vec<u8>, there: &BTreeSet<u8>| -> Vec<Value> {
+                ids.iter().take(THINGS_MAX).filter(|id| there.contains(id)).map(user).collect()
+            };
+            let expected: Vec<Vec<Value>> = asked.iter().map(|ids| found(ids, &there)).collect();
+            let joined: Vec<Value> = joined.iter().map(|item| item["join"]["users"].clone()).collect();
+            prop_assert_eq!(joined, expected.into_iter().map(Value::from).collect::<Vec<_>>());
+        }
     }
 }

@@ -247,8 +247,8 @@ impl ResponseMapping {
         Ok(inspect(&joined.iter().collect::<Vec<_>>()))
     }
 
-    /// Returns whether a response without items is an empty result: it has an empty list, the declared marker, or the
-    /// parent of the list, since XML has no empty lists.
+    /// Returns whether a response without items is an empty result. It is one if it has an empty list, the declared
+    /// marker, or the parent of the list, since XML has no empty lists.
     fn is_empty(&self, value: &Value) -> bool {
         let empty_list =
             self.items.first(value).is_some_and(|list| matches!(list, Value::Array(list) if list.is_empty()));

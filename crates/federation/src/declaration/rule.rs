@@ -69,3 +69,57 @@ impl Rule {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use proptest::sample::select;
+    use serde_json::json;
+
+    #[test]
+    fn rules_that_never_match_are_refused() {
+        for (rule, part) in
+            [("", "empty"), ("{{x}}", "same for every"), ("{set.key}", "[set]"), ("https://a.example/", "address")]
+        {
+            let wrong = Rule::parse(rule).expect_err(rule);
+            assert!(wrong.contains(part), "{rule}: {wrong}");
+        }
+    }
+
+    proptest! {
+        /// A template gives its text with the values in place of the names; without one of them it gives nothing.
+        #[test]
+        fn a_template_is_its_text_with_the_values(
+            parts in prop::collection::vec(("[a-z/:. {}]{0,6}", select(vec!["a", "b", "c"])), 1..5),
+            values in prop::collection::vec("[^\\s\\x00]{1,8}", 3),
+            is_missing in any::<bool>(),
+        ) {
+            let rule: String = parts
+                .iter()
+                .map(|(text, name)| format!("{}{{{name}}}", text.replace('{', "{{").replace('}', "}}")))
+                .collect();
+            let rule = Rule::parse(&rule).expect("a rule");
+            let mut item = json!({ "a": values[0], "b": values[1], "c": values[2] });
+            let value = |name: &str| &values[usize::from(name.as_bytes()[0] - b'a')];
+            let expected: String = parts.iter().map(|(text, name)| format!("{text}{}", value(name))).collect();
+            prop_assert_eq!(rule.text(&item), Some(expected.clone()));
+            prop_assert_eq!(rule.texts(&item), vec![expected.clone()]);
+            prop_assert_eq!(rule.value(&item), Some(json!(expected)));
+            if is_missing {
+                item.as_object_mut().expect("an object").remove(parts[0].1);
+                prop_assert_eq!(rule.text(&item), None);
+            }
+        }
+
+        /// A path gives the member that it names, at any depth.
+        #[test]
+        fn a_path_gives_the_member_it_names(names in prop::collection::vec("[a-z]{1,4}", 1..4), value in any::<i64>()) {
+            let item = names.iter().rev().fold(json!(value), |inside, name| json!({ name.as_str(): inside }));
+            let rule = Rule::parse(&names.join(".")).expect("a rule");
+            prop_assert_eq!(rule.value(&item), Some(json!(value)));
+            prop_assert_eq!(rule.text(&item), Some(value.to_string()));
+            prop_assert_eq!(rule.paths().len(), 1);
+        }
+    }
+}

@@ -37,13 +37,9 @@ impl TimeFormat {
     /// Converts a value to microseconds since 1970; `None` if it is not in this format.
     pub fn read(&self, value: &Value) -> Option<i64> {
         let written = text(value)?;
-        let scaled = |scale: f64| {
-            let micros = written.parse::<f64>().ok()? * scale;
-            (micros.abs() < 9e18).then_some(micros.floor() as i64)
-        };
         let micros = match self {
-            TimeFormat::Seconds => scaled(1e6)?,
-            TimeFormat::Millis => scaled(1e3)?,
+            TimeFormat::Seconds => shifted(&written, 6)?,
+            TimeFormat::Millis => shifted(&written, 3)?,
             TimeFormat::Letters(letters) => {
                 let read = jiff::fmt::strtime::parse(letters, &written).ok()?;
                 let at = read.to_timestamp().or_else(|e| match read.to_datetime() {
@@ -58,5 +54,66 @@ impl TimeFormat {
             },
         };
         time::in_range(micros, &written).ok()
+    }
+}
+
+/// Multiplies a decimal number by a power of ten, rounded down. Exact, as a float is not: `1700000000.000249` seconds
+/// times a million would be a microsecond less.
+fn shifted(written: &str, digits: usize) -> Option<i64> {
+    let (sign, magnitude) = written.strip_prefix('-').map_or((1, written), |rest| (-1, rest));
+    let (whole, fraction) = magnitude.split_once('.').unwrap_or((magnitude, ""));
+    let is_plain = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if whole.is_empty() || !is_plain(whole) || !is_plain(fraction) {
+        // With an exponent, for one.
+        let micros = written.parse::<f64>().ok()? * 10_f64.powi(digits as i32);
+        return (micros.abs() < 9e18).then_some(micros.floor() as i64);
+    }
+    let (kept, cut) = fraction.split_at(fraction.len().min(digits));
+    let micros: i64 = format!("{whole}{kept:0<digits$}").parse().ok()?;
+    let is_cut = cut.bytes().any(|digit| digit != b'0');
+    Some(sign * micros - i64::from(is_cut && sign < 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    fn read(format: &str, written: &str) -> Option<i64> {
+        TimeFormat::parse(Some(format)).expect("a format").read(&json!(written))
+    }
+
+    #[test]
+    fn numbers_with_exponents_are_read_and_words_are_not() {
+        assert_eq!(read("unix", "1.7e9"), Some(1_700_000_000_000_000));
+        assert_eq!(read("unix-ms", ".5"), Some(500));
+        for wrong in ["", "-", ".", "soon", "1,5", "1e300", "NaN", "99999999999999999999"] {
+            assert_eq!(read("unix", wrong), None, "{wrong}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn decimal_times_are_exact(micros in -60_000_000_000_000_000_i64..250_000_000_000_000_000) {
+            let (sign, n) = (if micros < 0 { "-" } else { "" }, micros.unsigned_abs());
+            let seconds = format!("{sign}{}.{:06}", n / 1_000_000, n % 1_000_000);
+            let millis = format!("{sign}{}.{:03}", n / 1_000, n % 1_000);
+            prop_assert_eq!(read("unix", &seconds), Some(micros), "{}", seconds);
+            prop_assert_eq!(read("unix-ms", &millis), Some(micros), "{}", millis);
+            prop_assert_eq!(read("unix", &format!("{seconds}000")), Some(micros));
+            // What is beyond a microsecond is cut off towards the past.
+            prop_assert_eq!(read("unix", &format!("{seconds}9")), Some(micros - i64::from(micros < 0)));
+        }
+
+        #[test]
+        fn a_time_is_read_in_the_format_it_was_written_in(seconds in -30_000_000_000_i64..250_000_000_000) {
+            let at = jiff::Timestamp::from_second(seconds).expect("a time");
+            prop_assert_eq!(TimeFormat::Text.read(&json!(at.to_string())), Some(seconds * 1_000_000));
+            for letters in ["%Y-%m-%d %H:%M:%S", "%d.%m.%Y %H:%M:%S", "%Y%m%dT%H%M%SZ"] {
+                let written = at.strftime(letters).to_string();
+                prop_assert_eq!(read(letters, &written), Some(seconds * 1_000_000), "{}", written);
+            }
+        }
     }
 }

@@ -85,6 +85,60 @@ impl Resolve for PublicOnly {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+    use proptest::sample::select;
+
+    /// The special-purpose networks of IPv4 in the registry of IANA that are not on the public internet, and multicast.
+    const SPECIAL: &[([u8; 4], u32)] = &[
+        ([0, 0, 0, 0], 8),
+        ([10, 0, 0, 0], 8),
+        ([100, 64, 0, 0], 10),
+        ([127, 0, 0, 0], 8),
+        ([169, 254, 0, 0], 16),
+        ([172, 16, 0, 0], 12),
+        ([192, 0, 0, 0], 24),
+        ([192, 0, 2, 0], 24),
+        ([192, 168, 0, 0], 16),
+        ([198, 18, 0, 0], 15),
+        ([198, 51, 100, 0], 24),
+        ([203, 0, 113, 0], 24),
+        ([224, 0, 0, 0], 4),
+        ([240, 0, 0, 0], 4),
+    ];
+
+    fn is_in(address: u32, (network, bits): ([u8; 4], u32)) -> bool {
+        (address ^ u32::from_be_bytes(network)) >> (32 - bits) == 0
+    }
+
+    /// Any address, or one beside an end of a special network.
+    fn addresses() -> impl Strategy<Value = u32> {
+        let ends = (select(SPECIAL), any::<bool>(), -2_i32..=2).prop_map(|((network, bits), is_end, by)| {
+            let first = u32::from_be_bytes(network);
+            let end = if is_end { first + (u32::MAX >> bits) } else { first };
+            end.wrapping_add_signed(by)
+        });
+        prop_oneof![any::<u32>(), ends]
+    }
+
+    proptest! {
+        #[test]
+        fn an_address_is_public_outside_of_the_special_networks_whatever_form_it_has(address in addresses()) {
+            let expected = !SPECIAL.iter().any(|network| is_in(address, *network));
+            let v4 = Ipv4Addr::from(address);
+            prop_assert_eq!(is_public(v4.into()), expected, "{}", v4);
+            let (high, low) = ((address >> 16) as u16, address as u16);
+            for v6 in [
+                v4.to_ipv6_mapped(),
+                Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, high, low),
+                Ipv6Addr::new(0x2002, high, low, 0, 0, 0, 0, 1),
+            ] {
+                prop_assert_eq!(is_public(v6.into()), expected, "{}", v6);
+            }
+            // A URL may write it as a number.
+            let url = reqwest::Url::parse(&format!("http://{address}/")).expect("a URL");
+            prop_assert_eq!(may_call(&url).is_ok(), expected, "{}", url);
+        }
+    }
 
     #[test]
     fn private_addresses_are_known_in_every_dress() {

@@ -72,8 +72,8 @@ pub struct Http {
 pub(crate) enum Redirects {
     /// To any address that may be called: the request holds nothing but its address.
     Anywhere,
-    /// Within the scheme, host and port, or from HTTP to HTTPS of the same host: the next address gets the headers and the
-    /// body of the request, keys among them.
+    /// Within the scheme, host and port, or from HTTP to HTTPS of the same host. The next address gets the headers and
+    /// the body of the request, keys among them.
     SameAddress,
 }
 

@@ -55,7 +55,7 @@ impl LocalProvider {
         let (found, mut finds) = mpsc::channel(1);
         let time = sink.time_left();
         let mut control = Control::new(self.clock.clone(), time, sink.over());
-        let door = self.gate.clone().map(|gate| Door::new(gate, sink.view(), Instant::now() + time));
+        let door = self.gate.clone().map(|gate| ReadPermit::new(gate, sink.view(), Instant::now() + time));
         if let Some(door) = &door {
             control = control.scheduled_by(door.turns.clone());
         }
@@ -134,7 +134,7 @@ impl Provider for LocalProvider {
 }
 
 /// The permit of a reading thread, held while it computes.
-struct Door {
+struct ReadPermit {
     gate: Gate,
     account: Account,
     deadline: Instant,
@@ -145,11 +145,11 @@ struct Door {
     used: Duration,
 }
 
-impl Door {
-    fn new(gate: Gate, view: &View, deadline: Instant) -> Door {
+impl ReadPermit {
+    fn new(gate: Gate, view: &View, deadline: Instant) -> ReadPermit {
         let account = Account { ledger: view.caller().ledger.clone(), class: Class::Interactive, is_write: false };
         let (runtime, turns) = (Handle::current(), Arc::new(PermitScheduler::default()));
-        Door { gate, account, deadline, runtime, turns, permit: None, used: Duration::ZERO }
+        ReadPermit { gate, account, deadline, runtime, turns, permit: None, used: Duration::ZERO }
     }
 
     /// Waits for a permit; returns false once the deadline has passed.
@@ -172,7 +172,7 @@ impl Door {
 struct LocalRead {
     question: Arc<Question>,
     control: Control,
-    door: Option<Door>,
+    door: Option<ReadPermit>,
     wants: mpsc::Receiver<usize>,
     found: mpsc::Sender<Vec<SearchResult>>,
     /// The current demand.
@@ -195,7 +195,7 @@ impl LocalRead {
     /// Waits for the demand, then for a permit; returns false if either fails.
     fn wants_more(&mut self) -> bool {
         self.wanted = self.wants.blocking_recv().unwrap_or(0);
-        self.wanted > 0 && self.door.as_mut().is_none_or(Door::enter)
+        self.wanted > 0 && self.door.as_mut().is_none_or(ReadPermit::enter)
     }
 
     /// Sends results and waits for further demand; returns false if it has ended.
@@ -204,7 +204,7 @@ impl LocalRead {
             return true;
         }
         // A thread that waits for its reader uses no processor.
-        self.door.as_mut().into_iter().for_each(Door::leave);
+        self.door.as_mut().into_iter().for_each(ReadPermit::leave);
         self.found.blocking_send(found).is_ok() && self.wants_more()
     }
 

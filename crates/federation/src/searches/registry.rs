@@ -90,8 +90,8 @@ impl Registry {
         self.retries.note_end(Instant::now());
     }
 
-    /// Returns the time until a slot is likely to be free: when the oldest search has run for the mean duration, at
-    /// most until its deadline.
+    /// Returns the time until a slot is likely to be free. That is when the oldest search has run for the mean
+    /// duration, at most until its deadline.
     pub(super) fn free_in(&self, now: Instant) -> Duration {
         let Some(((arrived, _), deadline)) = self.running.first_key_value() else { return Duration::ZERO };
         let end = self.takes.map_or(*deadline, |takes| (*deadline).min(*arrived + takes));

@@ -195,8 +195,8 @@ fn epoch_of(magnitude: f64) -> Option<&'static str> {
         .map(|(_, name)| name)
 }
 
-/// Finds a column of times that some events lack, so that it cannot be the time of each: one with a customary name,
-/// else one with a few other texts.
+/// Finds a column of times that some events lack, so that it cannot be the time of each. One with a customary name goes
+/// first, then one with a few other texts.
 fn partly_timed<'a>(columns: &'a [Column], events: u64, options: &ReadOptions) -> Option<(&'a str, String)> {
     let partly = |c: &&Column| {
         let kinds = c.but_few_texts();

@@ -66,8 +66,8 @@ fn directory(bytes: &[u8], end: usize) -> Option<(usize, usize)> {
     }
 }
 
-/// Returns the packed size of an entry and the location of its file; a number that does not fit 32 bits is in its
-/// extra field.
+/// Returns the packed size of an entry and the location of its file. A number that does not fit 32 bits is in its extra
+/// field.
 fn extent(entry: &[u8], extra: &[u8]) -> Option<(usize, usize)> {
     let (whole, mut packed, mut local) = (long(entry, 24)?, long(entry, 20)?, long(entry, 42)?);
     let mut at = 0;

@@ -1,5 +1,5 @@
-//! Compares files that other programs wrote with what those programs say of them: GPX, KML, AIS messages that pyais
-//! decodes, and feeds that Google's bindings decode.
+//! Compares files that other programs wrote with what those programs say of them. The files are GPX, KML, AIS messages
+//! that pyais decodes, and feeds that Google's bindings decode.
 
 use crate::common::shown::value;
 use crate::common::{self, read_all};

@@ -28,9 +28,9 @@ const LAYER_STEP: u8 = 2;
 /// single bin and supports only queries about all of time. Points beyond [`crate::MERCATOR_LAT_MAX`] lie in no tile
 /// and are not counted.
 ///
-/// **Size.** The base layer holds at most a quarter as many cells as counted events, but 4 096 are always allowed,
-/// and 524 288 are the max. Beyond that, the base level is lowered by one, from [`BASE_LEVEL`] down to 8. Then, in
-/// turn, bins are made four times as wide (while there are several) and the base level is lowered further.
+/// **Size.** The base layer holds at most a quarter as many cells as counted events. But 4 096 are always allowed, and
+/// 524 288 are the max. Beyond that, the base level is lowered by one, from [`BASE_LEVEL`] down to 8. Then, in turn,
+/// bins are made four times as wide (while there are several) and the base level is lowered further.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CountPyramid {
     /// Microseconds of a bin; 0 if there is a single one.
@@ -118,8 +118,8 @@ impl CountPyramid {
 
     /// Adds the counts of a tile's cells, row by row from the north-west, over the bins wholly inside `interval`.
     ///
-    /// Returns false, having added nothing, if the cells are finer than [`CountPyramid::base_level`], the tile does
-    /// not exist, or `counts` does not have one entry per cell.
+    /// Adds nothing and returns false in three cases. The cells are finer than [`CountPyramid::base_level`], the tile
+    /// does not exist, or `counts` does not have one entry per cell.
     pub fn add_counts(&self, tile: &TileCells, interval: &Interval, counts: &mut [u64]) -> bool {
         let Some(level) = tile.level().filter(|&level| level <= self.base_level()) else { return false };
         let tiles = 1u32 << tile.z;

@@ -68,8 +68,8 @@ impl ReferenceTarget {
     }
 
     /// Sends the same request to the other target, writes an unsound outcome if the responses differ, and keeps the
-    /// record. A failure of the other target is not charged to this one, but a response that could not be compared
-    /// does not count as sound either.
+    /// record. A failure of the other target is not charged to this one. But a response that could not be compared does
+    /// not count as sound either.
     pub async fn settle(&self, shared: &TrialState, mut comparison: Comparison, limits: &Limits) {
         let bytes = AROUND + comparison.scan.body.as_ref().map_or(0, Vec::len);
         // The other target may be slower than the load. Responses that wait for it must not fill the lab's memory.

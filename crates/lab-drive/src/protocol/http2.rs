@@ -95,14 +95,14 @@ impl Http2 {
     }
 
     /// Sends once, and reports of a failure whether it may be repeated as the same request.
-    async fn once(&self, of: &mut Exchange<'_>) -> Result<(), (ExchangeError, Again)> {
-        let (sender, number, reused) = self.line.sender().await.map_err(|fault| (fault, Again::No))?;
+    async fn once(&self, of: &mut Exchange<'_>) -> Result<(), (ExchangeError, Resend)> {
+        let (sender, number, reused) = self.line.sender().await.map_err(|fault| (fault, Resend::No))?;
         let answered = stream(sender, &self.line.address, of).await;
         let Err(wrong) = answered else { return Ok(()) };
         match wrong {
-            StreamError::Request(detail) => Err((ExchangeError::failed(detail), Again::No)),
+            StreamError::Request(detail) => Err((ExchangeError::failed(detail), Resend::No)),
             // The stream failed, and the connection continues.
-            StreamError::Protocol(error) if error.is_reset() => Err((fault(&error), Again::No)),
+            StreamError::Protocol(error) if error.is_reset() => Err((fault(&error), Resend::No)),
             StreamError::Protocol(error) => {
                 self.line.lost(number).await;
                 Err((fault(&error), again(&error, reused, of)))
@@ -113,7 +113,7 @@ impl Http2 {
 
 /// Whether a request that a connection was lost with may be sent again, as the same request.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Again {
+enum Resend {
     /// It may have been processed.
     No,
     /// The connection had worked and was lost before any byte of a response, and the request was not sent or changes
@@ -123,18 +123,18 @@ enum Again {
     NotTaken,
 }
 
-fn again(error: &h2::Error, reused: bool, of: &Exchange<'_>) -> Again {
+fn again(error: &h2::Error, reused: bool, of: &Exchange<'_>) -> Resend {
     // Part of the answer has arrived, so the request was processed and must not be sent again.
     if of.record.first_byte.is_some() {
-        return Again::No;
+        return Resend::No;
     }
     // GOAWAY (RFC 9113, section 6.8): streams above the last one that it names were not and will not be processed. The
     // library gives this error to those only, and to unsent ones; lower streams continue to their end.
     if error.is_go_away() && error.is_remote() && error.reason() == Some(Reason::NO_ERROR) {
-        return Again::NotTaken;
+        return Resend::NotTaken;
     }
     let harmless = of.record.sent.is_none() || matches!(of.question.method(), b"GET" | b"HEAD");
-    if reused && harmless { Again::Stale } else { Again::No }
+    if reused && harmless { Resend::Stale } else { Resend::No }
 }
 
 impl Client for Http2 {
@@ -155,12 +155,12 @@ impl Client for Http2 {
         loop {
             let Err((fault, again)) = self.once(of).await else { return Ok(()) };
             match again {
-                Again::NotTaken if turned_back + 1 < CONNECTIONS_MAX => turned_back += 1,
-                Again::NotTaken => {
+                Resend::NotTaken if turned_back + 1 < CONNECTIONS_MAX => turned_back += 1,
+                Resend::NotTaken => {
                     return Err(ExchangeError::refused("the server ended every connection before it took the request"));
                 }
-                Again::Stale if !stale => stale = true,
-                Again::Stale | Again::No => return Err(fault),
+                Resend::Stale if !stale => stale = true,
+                Resend::Stale | Resend::No => return Err(fault),
             }
         }
     }

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// One source of samples over time. The lab's own process and the machine are always sampled, and so are the processes
-/// of each target on loopback: those that listen on its ports, if found, and all their children.
+/// One source of samples over time. The lab's own process and the machine are always sampled. So are the processes of
+/// each target on loopback: those that listen on its ports, if found, and all their children.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
 pub enum Sampler {

@@ -35,8 +35,8 @@ pub struct Backlog {
 }
 
 impl Backlog {
-    /// Measures the backlog from the requests of an open arrival, up to the first that was given up, because waits
-    /// that end by patience rise no further. `None` if there are too few.
+    /// Measures the backlog from the requests of an open arrival, up to the first that was given up. Waits that end by
+    /// patience rise no further. `None` if there are too few.
     pub(super) fn of(course: &[Record]) -> Option<Backlog> {
         let given_up = course.iter().filter(|r| matches!(r.outcome, Outcome::TimedOut | Outcome::NotSent));
         // Users who give up leave the queue, and the waits of the others stop rising.

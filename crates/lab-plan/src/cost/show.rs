@@ -96,7 +96,7 @@ impl PricedPlan {
         out
     }
 
-    /// Plots the cost per thousand satisfied requests over size, one line per offer, with the sizes to buy; above it
+    /// Plots the cost per thousand satisfied requests over size, one line per offer, with the sizes to buy. Above it is
     /// the machine, if one was measured.
     pub fn picture(&self) -> String {
         match &self.machine {

@@ -1,5 +1,5 @@
 //! Service times from traces. The input is spans of a pipeline's workers, as written by the OpenTelemetry collector's
-//! file exporter: one line per export request, in the JSON form of OTLP 1.x.
+//! file exporter. Each export request is a line in the JSON form of OTLP 1.x.
 //!
 //! A stage's service time is the time of its spans minus that of their children, since a child is another stage or a
 //! call. A source's call time is that of its client spans. A span belongs to the stage or source of the same name.

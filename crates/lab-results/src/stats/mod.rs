@@ -49,8 +49,8 @@ impl Estimate {
 
 /// Returns the 97.5 % quantile of Student's t distribution.
 ///
-/// It is the Cornish-Fisher expansion of the normal quantile (Abramowitz and Stegun 26.7.5), exact for 1 and 2 degrees
-/// of freedom, and within 0.01 from 3 on.
+/// It is the Cornish-Fisher expansion of the normal quantile (Abramowitz and Stegun 26.7.5). It is exact for 1 and 2
+/// degrees of freedom, and within 0.01 from 3 on.
 pub fn student(degrees: usize) -> f64 {
     let z: f64 = 1.959_963_985;
     match degrees {

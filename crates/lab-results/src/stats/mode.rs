@@ -123,8 +123,8 @@ const NEAR: f64 = 0.05;
 
 /// Reads the measured requests of one trial and population. A request got nothing if no result arrived and the
 /// response was not a sound empty one. Refused and unsent requests are left out, because they did not wait. Growth is
-/// claimed if its interval lies above zero and it adds at least a tenth of the first waits, over the trial or a
-/// stretch of it. Users do not feel less.
+/// claimed on two conditions, over the trial or a stretch of it. Its interval lies above zero, and it adds at least a
+/// tenth of the first waits. Users do not feel less.
 pub fn of(records: &[Record]) -> Course {
     course(records.iter().filter_map(RequestTiming::of).collect())
 }

@@ -1,7 +1,7 @@
 //! Whether there are one or two kinds of requests: the number of humps of a distribution of durations.
 //!
 //! Silverman's test (1981) on the logarithms. It takes the smallest bandwidth at which a Gaussian kernel estimate has
-//! one hump, and compares it with the bandwidths that samples of that estimate need. If they rarely need as much, one
+//! one hump. It compares this with the bandwidths that samples of that estimate need. If they rarely need as much, one
 //! hump does not explain the data. Logarithms, because the tail of a single kind of request is long to the right and
 //! would pass for a second hump.
 

@@ -105,8 +105,9 @@ fn unusual(timings: &[RequestTiming], answers: &[(Micros, Micros)]) -> Option<f6
     Some(often.max(waits[waits.len() / 10] as f64 * SERVED))
 }
 
-/// Returns for each request, in order of number, whether a stall delayed it. It was due before the end and answered
-/// after it, or it arrived while the backlog was processed, which lasts at most as long as the stall.
+/// Returns for each request, in order of number, whether a stall delayed it. A delayed one was due before the end and
+/// answered after it, or arrived while the backlog was processed. Processing the backlog lasts at most as long as the
+/// stall.
 pub(super) fn caught(timings: &[RequestTiming], stalls: &[Stall]) -> Vec<bool> {
     let mut out = vec![false; timings.len()];
     let mut waits: Vec<Micros> = timings.iter().filter_map(|one| one.wait).collect();

@@ -137,9 +137,9 @@ impl Piece {
     }
 }
 
-/// End of the earliest match of at most [`WILD_CHARS_MAX`] characters, in time linear in the text (Baeza-Yates and
-/// Gonnet, A new approach to text searching, 1992). Bit `n` of the state is set if the last `n + 1` characters of the
-/// text match the first `n + 1` of the piece.
+/// Returns the end of the earliest match of at most [`WILD_CHARS_MAX`] characters, in time linear in the text. The
+/// algorithm is that of Baeza-Yates and Gonnet (A new approach to text searching, 1992). Bit `n` of the state is set if
+/// the last `n + 1` characters of the text match the first `n + 1` of the piece.
 fn find_wild(wanted: &[Option<char>], text: &str) -> Option<usize> {
     let bits = |fits: &dyn Fn(char) -> bool| {
         wanted.iter().enumerate().filter(|(_, c)| c.is_none_or(fits)).fold(0u128, |bits, (n, _)| bits | 1 << n)

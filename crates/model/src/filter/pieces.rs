@@ -6,9 +6,9 @@ use super::predicate::{Node, Predicate};
 impl Predicate {
     /// A predicate to test on the pieces of a geometry before the geometry itself.
     ///
-    /// If this predicate is true of an event, and several boxes together cover its geometry, then for at least one
-    /// box with the event's time, [`Predicate::relation`] of the result is not [`super::Relation::None`]. `None` if
-    /// there is no condition on the geometry, or one on the geometry as a whole.
+    /// Suppose that this predicate is true of an event, and that several boxes together cover its geometry. Then for at
+    /// least one box with the event's time, [`Predicate::relation`] of the result is not [`super::Relation::None`].
+    /// `None` if there is no condition on the geometry, or one on the geometry as a whole.
     pub fn of_pieces(&self) -> Option<Predicate> {
         match self.node() {
             Node::Constant(false) | Node::Bbox(_) | Node::Near(_) => Some(self.clone()),

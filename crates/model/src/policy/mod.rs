@@ -4,11 +4,13 @@
 //!   entries stay in a cache ([`places`]);
 //! - callers: what one may do ([`access`]), how much its tenant may use ([`quota`], [`part`], [`pool`]), and whose
 //!   certificate lets a process call another ([`names`]);
-//! - owners: the groups of partitions ([`groups`]), which process should own one ([`placement`]), who may try to
-//!   ([`lease`]), who gets it in a voluntary handover ([`handover`]), and how a process becomes and stays the owner
+//! - owners: the groups of partitions ([`groups`]), which process should own one ([`placement`]), and who may try to
+//!   ([`lease`]);
+//! - handovers: who gets a group in a voluntary one ([`handover`]), and how a process becomes and stays the owner
 //!   ([`owner`]);
-//! - the bucket: which formats processes write ([`level`]), the time up to which flushed writes are complete
-//!   ([`complete`]), which snapshots stay available ([`horizon`]), and how long a reader's pin counts ([`pins`]).
+//! - the bucket: which formats processes write ([`level`]), and the time up to which flushed writes are complete
+//!   ([`complete`]);
+//! - its readers: which snapshots stay available ([`horizon`]), and how long a reader's pin counts ([`pins`]).
 //!
 //! Nothing here waits, reads a clock or generates random numbers. Time and randomness are parameters, so a simulated
 //! run and a real one execute the same code.

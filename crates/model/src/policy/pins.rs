@@ -3,7 +3,7 @@
 //! A reader repeatedly states, under a new number each time, what it uses of each partition. The writer cannot check
 //! whether the reader is alive, so a statement counts for a limited time from when it was first seen. The objects of
 //! the manifests that it names stay for that time. The snapshots that it names stay longer: as long as a page token
-//! that the reader may have issued, since another reader can continue with the token.
+//! that the reader may have issued. Another reader can continue with the token.
 
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};

@@ -22,7 +22,7 @@ pub use question::{Aggregate, Aggregated, BY_FIELDS_MAX, Group};
 
 use crate::control::{Control, Stats};
 use crate::error::QueryError;
-use crate::listed::find_ids;
+use crate::event_list::find_ids;
 use crate::parallel::{slices, work};
 use crate::scan::{Matches, Scan};
 use meridian_store::Snapshot;

@@ -7,7 +7,7 @@ use super::timeline::Timeline;
 use crate::by::ByValue;
 use crate::candidates::{Candidates, Run, Step, search_step};
 use crate::error::QueryError;
-use crate::matched::Matched;
+use crate::matched_rows::MatchedRows;
 use crate::ordered::{DEAD_MAX, DeadInTime, Ordered};
 use crate::parallel::{Task, add_tasks};
 use crate::scan::Scan;
@@ -135,8 +135,8 @@ impl Worker {
                 mask = Some(mask.map_or_else(|| alive.clone(), |m| &m & &alive));
             }
             let rows = match mask {
-                None => Matched::Range(run.rows.clone()),
-                Some(mask) => Matched::Rows(mask.set_indices().map(|i| run.rows.start + i as u32).collect()),
+                None => MatchedRows::Range(run.rows.clone()),
+                Some(mask) => MatchedRows::Rows(mask.set_indices().map(|i| run.rows.start + i as u32).collect()),
             };
             scan.stats.events_matched += rows.len() as u64;
             self.rows(&rows, &batch, run.rows.start)?;
@@ -221,7 +221,7 @@ impl Worker {
     }
 
     /// Counts rows of a batch, whose first row is `first`.
-    pub(super) fn rows(&mut self, rows: &Matched, batch: &Batch, first: u32) -> Result<(), QueryError> {
+    pub(super) fn rows(&mut self, rows: &MatchedRows, batch: &Batch, first: u32) -> Result<(), QueryError> {
         let starts = match batch.schema().time {
             TimeRole::Instant(f) | TimeRole::Interval { start: f, .. } => match batch.field(f) {
                 Some(FieldColumn::Time(times)) => Some(times),

@@ -4,9 +4,9 @@ use crate::control::{Control, Stats};
 use crate::cursor::Cursor;
 use crate::distance::NearQuestion;
 use crate::error::QueryError;
+use crate::event_list::{self, EventList};
 use crate::items::{Items, Order, SORTED_LIMIT_MAX};
-use crate::listed::{self, Listed};
-use crate::matched::Pick;
+use crate::matched_rows::Pick;
 use crate::natural::Natural;
 use crate::nearest::Nearest;
 use crate::scan::{Matches, Scan};
@@ -18,7 +18,7 @@ use meridian_store::{CHUNK_ROWS, Snapshot};
 enum Source {
     Natural(Natural),
     Nearest(Nearest),
-    Listed(Listed),
+    Listed(EventList),
 }
 
 /// The events of a query, found on demand.
@@ -59,7 +59,7 @@ impl EventFinder {
                     Some(_) => return Err(wrong_place()),
                 };
                 match ids {
-                    Some(ids) => Source::Listed(listed::by_id_natural(&mut scan, &ids, after, until)?),
+                    Some(ids) => Source::Listed(event_list::by_id_natural(&mut scan, &ids, after, until)?),
                     None => {
                         // A page may be full early, but an unpaged result is read completely. How much a stretch
                         // reads shows only as it is read.
@@ -87,8 +87,8 @@ impl EventFinder {
                 let limit = [items.limit, left].into_iter().flatten().min();
                 let sought = NearQuestion { lon: *lon, lat: *lat, after, limit };
                 let collected = match ids {
-                    Some(ids) => Some(listed::by_id_near(&mut scan, &ids, &sought)?),
-                    None => listed::near_if_few(&mut scan, &sought)?,
+                    Some(ids) => Some(event_list::by_id_near(&mut scan, &ids, &sought)?),
+                    None => event_list::near_if_few(&mut scan, &sought)?,
                 };
                 match collected {
                     Some((listed, total)) => {

@@ -18,7 +18,7 @@ pub(crate) use page::Page;
 use crate::control::{Control, Stats};
 use crate::cursor::Cursor;
 use crate::error::QueryError;
-use crate::matched::Pick;
+use crate::matched_rows::Pick;
 use crate::natural::ENOUGH;
 use crate::sort::SortKey;
 use meridian_model::filter::Predicate;

@@ -3,7 +3,7 @@
 //! The trees show which rows a query will read. Before a part is read for the first time, the first of these rows of
 //! all parts are fetched at once. After that, more of a part is fetched when its fetched rows are used up. So a small
 //! query waits for the bucket once, and a large one once for many chunks. The number of fetched rows grows as long as
-//! they are used: a query that is mostly decided by the trees reads few of their rows.
+//! they are used. A query that is mostly decided by the trees reads few of their rows.
 
 use super::Scan;
 use crate::candidates::{Step, search_step};

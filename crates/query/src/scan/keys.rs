@@ -2,7 +2,7 @@
 
 use super::Scan;
 use crate::error::QueryError;
-use crate::matched::{Matched, Pick};
+use crate::matched_rows::{MatchedRows, Pick};
 use meridian_index::Key;
 use meridian_model::{Projection, Seq};
 use std::sync::Arc;
@@ -14,18 +14,18 @@ impl Scan {
     }
 
     /// Sequence numbers of the given rows.
-    pub(crate) fn seqs(&self, part: u32, rows: &Matched) -> Result<Vec<u64>, QueryError> {
+    pub(crate) fn seqs(&self, part: u32, rows: &MatchedRows) -> Result<Vec<u64>, QueryError> {
         // One read over the span: sequence numbers are one block per chunk.
         let span = rows.span();
         let all = self.part(part).seqs(span.clone())?;
         Ok(match rows {
-            Matched::Range(_) => all,
-            Matched::Rows(rows) => rows.iter().map(|r| all[(r - span.start) as usize]).collect(),
+            MatchedRows::Range(_) => all,
+            MatchedRows::Rows(rows) => rows.iter().map(|r| all[(r - span.start) as usize]).collect(),
         })
     }
 
     /// Keys of the given rows.
-    pub(crate) fn keys(&mut self, part: u32, rows: &Matched) -> Result<Vec<Key>, QueryError> {
+    pub(crate) fn keys(&mut self, part: u32, rows: &MatchedRows) -> Result<Vec<Key>, QueryError> {
         let span = rows.span();
         // Memory trees keep their keys; those of segments are computed from the events.
         if let Some(keys) = self.part(part).keys(span.clone()) {
@@ -45,7 +45,7 @@ impl Scan {
 
     /// Key and sequence number of one row.
     pub(crate) fn place_of(&mut self, part: u32, row: u32) -> Result<(Key, Seq), QueryError> {
-        let one = Matched::Range(row..row + 1);
+        let one = MatchedRows::Range(row..row + 1);
         let (keys, seqs) = (self.keys(part, &one)?, self.seqs(part, &one)?);
         match (keys.first(), seqs.first()) {
             (Some(&key), Some(&seq)) => Ok((key, Seq(seq))),

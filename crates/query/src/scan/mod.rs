@@ -15,7 +15,7 @@ pub(crate) use weight::Matches;
 use crate::candidates::{Candidates, Run, chunk_end};
 use crate::control::{Control, Stats};
 use crate::error::QueryError;
-use crate::matched::Matched;
+use crate::matched_rows::MatchedRows;
 use crate::reach::Reach;
 use ahead::Ahead;
 use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder};
@@ -275,7 +275,7 @@ impl Scan {
     }
 
     /// The rows of a run that match and are visible.
-    pub(crate) fn test(&mut self, part: u32, run: &Run) -> Result<Matched, QueryError> {
+    pub(crate) fn test(&mut self, part: u32, run: &Run) -> Result<MatchedRows, QueryError> {
         let columns = self.test_columns.clone();
         self.test_with(part, run, &columns).map(|(found, _)| found)
     }
@@ -286,21 +286,21 @@ impl Scan {
         part: u32,
         run: &Run,
         columns: &Projection,
-    ) -> Result<(Matched, Option<Batch>), QueryError> {
+    ) -> Result<(MatchedRows, Option<Batch>), QueryError> {
         self.control.check()?;
         self.look_ahead(part, &run.rows);
         let (mut mask, mut batch) = (None, None);
         let view = self.part(part);
         // In a collection of mode latest most rows are hidden and need not be read.
         if view.none_newer(run.rows.clone()) && view.dead_rows(run.rows.clone()).count() == run.rows.len() {
-            return Ok((Matched::Rows(Vec::new()), None));
+            return Ok((MatchedRows::Rows(Vec::new()), None));
         }
         if !run.whole {
             let open = self.sieve(part).map(|sieve| sieve.slice(run.rows.start as usize, run.rows.len()));
             let tested = open.as_ref().map_or(run.rows.len(), BooleanBuffer::count_set_bits);
             // The pieces rule out all rows, and none of them has been read.
             if tested == 0 {
-                return Ok((Matched::Rows(Vec::new()), None));
+                return Ok((MatchedRows::Rows(Vec::new()), None));
             }
             let mut read = self.read(part, run.rows.clone(), columns)?;
             if self.tests_made_ids {
@@ -317,16 +317,16 @@ impl Scan {
             mask = Some(mask.map_or_else(|| visible.clone(), |m| &m & &visible));
         }
         let found = match mask {
-            None => Matched::Range(run.rows.clone()),
+            None => MatchedRows::Range(run.rows.clone()),
             Some(mask) => {
                 let count = mask.count_set_bits();
                 // A range instead of a list: later steps then slice columns without copying.
                 if count == run.rows.len() {
-                    Matched::Range(run.rows.clone())
+                    MatchedRows::Range(run.rows.clone())
                 } else {
                     let mut rows = Vec::with_capacity(count);
                     rows.extend(mask.set_indices().map(|i| run.rows.start + i as u32));
-                    Matched::Rows(rows)
+                    MatchedRows::Rows(rows)
                 }
             }
         };
@@ -342,7 +342,7 @@ impl Scan {
         part: u32,
         run: &Run,
         columns: &Projection,
-    ) -> Result<Option<(Matched, Batch)>, QueryError> {
+    ) -> Result<Option<(MatchedRows, Batch)>, QueryError> {
         let (rows, batch) = self.test_with(part, run, columns)?;
         if rows.is_empty() {
             return Ok(None);

@@ -2,7 +2,7 @@
 
 use super::Scan;
 use crate::error::QueryError;
-use crate::matched::Pick;
+use crate::matched_rows::Pick;
 use meridian_index::LEAF_ROWS;
 use meridian_model::{Batch, Projection};
 use meridian_store::CHUNK_ROWS;

@@ -21,13 +21,13 @@ const ERROR: f64 = 3.0 * 1.04 / 128.0;
 /// Memory of an entry of the set.
 const ENTRY_BYTES: usize = 32;
 
-type Seen = HashSet<u128, BuildHasherDefault<Folded>>;
+type Seen = HashSet<u128, BuildHasherDefault<FoldedHasher>>;
 
 /// A hasher for keys that are hashes or numbers already.
 #[derive(Default)]
-pub(crate) struct Folded(NumberHasher);
+pub(crate) struct FoldedHasher(NumberHasher);
 
-impl Hasher for Folded {
+impl Hasher for FoldedHasher {
     fn finish(&self) -> u64 {
         self.0.finish()
     }
@@ -154,7 +154,7 @@ impl Distinct {
 
 /// Records a value in its register: the position of the first set bit in its hash.
 fn register(registers: &mut [u8], value: u128) {
-    let mut hasher = Folded::default();
+    let mut hasher = FoldedHasher::default();
     hasher.write_u128(value);
     let hash = hasher.finish();
     let rank = (hash << INDEX_BITS).leading_zeros().min(RANK_BITS) + 1;

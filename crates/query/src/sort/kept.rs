@@ -1,7 +1,7 @@
 //! Events kept while sorting, the worst on top.
 
 use crate::cursor::{SortValue, compare_values};
-use crate::matched::Pick;
+use crate::matched_rows::Pick;
 use std::cmp::Ordering;
 
 pub(super) struct SortEntry {

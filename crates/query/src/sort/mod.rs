@@ -11,8 +11,8 @@ mod open;
 use crate::candidates::{Candidates, Run, Step, search_step};
 use crate::cursor::{SortValue, compare};
 use crate::error::QueryError;
-use crate::listed::{Listed, find_ids};
-use crate::matched::{Matched, Pick};
+use crate::event_list::{EventList, find_ids};
+use crate::matched_rows::{MatchedRows, Pick};
 use crate::memory::Share;
 use crate::scan::Scan;
 use column::KeyColumn;
@@ -201,9 +201,9 @@ impl Sorter {
     }
 
     /// The kept events, in order.
-    pub(crate) fn finish(self) -> Listed {
+    pub(crate) fn finish(self) -> EventList {
         let picks = self.kept.into_sorted_vec().into_iter().map(|k| k.pick).collect();
-        Listed::new(picks, Vec::new(), self.share)
+        EventList::new(picks, Vec::new(), self.share)
     }
 
     fn push(&self, scan: &mut Scan, heap: &mut BinaryHeap<Open>, mut open: Open) {
@@ -268,7 +268,14 @@ impl Sorter {
         self.offer(part, &rows, span.start, &batch, &seqs)
     }
 
-    fn offer(&mut self, part: u32, rows: &Matched, first: u32, batch: &Batch, seqs: &[u64]) -> Result<(), QueryError> {
+    fn offer(
+        &mut self,
+        part: u32,
+        rows: &MatchedRows,
+        first: u32,
+        batch: &Batch,
+        seqs: &[u64],
+    ) -> Result<(), QueryError> {
         let columns: Vec<KeyColumn<'_>> = self.keys.iter().map(|k| KeyColumn::of(k, batch, seqs)).collect();
         let descending = descending_of(&self.keys);
         let order = |row: usize, values: &[SortValue], seq: Seq| {

@@ -40,7 +40,7 @@ impl Link {
     }
 
     /// Returns a connection to an owner that has identified itself, and its instance number. Calls that must run at
-    /// most once go only there: a standby closes its connections, and then the outcome of a call in flight is unknown.
+    /// most once go only there. A standby closes its connections, and then the outcome of a call in flight is unknown.
     pub(super) async fn named(&self) -> Result<(CallConnection, u64), Fault> {
         let asked = self.connect()?;
         if let Some(instance) = asked.instance {

@@ -5,7 +5,7 @@ use super::engine::Patience;
 use super::link::WINDOW_BYTES;
 use super::remote::question_json;
 use super::rows::{head, query_error};
-use super::scans::Via;
+use super::scans::QueryRoute;
 use super::uses::SnapshotGuard;
 use crate::wire::answer::RowsSoFar;
 use crate::wire::fault::Fault;
@@ -22,7 +22,7 @@ use std::sync::Arc;
 /// received row.
 pub(super) struct RemotePartRows {
     /// `None` once the rows have ended.
-    running: Option<(Via, MessageStream)>,
+    running: Option<(QueryRoute, MessageStream)>,
     control: Control,
     head: Head,
     /// Its snapshot, if a process other than the owner shows it.
@@ -45,7 +45,7 @@ pub(super) struct RemotePartRows {
 impl RemotePartRows {
     /// Wraps a response that has begun.
     pub(super) fn new(
-        (via, answer, mut first): (Via, MessageStream, Message),
+        (via, answer, mut first): (QueryRoute, MessageStream, Message),
         (at, question): (ReadPoint, &Items),
         control: &Control,
         known: &Arc<Schema>,
@@ -133,7 +133,7 @@ impl RemotePartRows {
     }
 
     /// Requests the rows after the last received one, from the same snapshot.
-    fn go_on(&mut self, mut via: Via) -> Result<(), Fault> {
+    fn go_on(&mut self, mut via: QueryRoute) -> Result<(), Fault> {
         let rest = Question::Items(rest_of(&self.question, self.arrived, self.last.clone()));
         via.ask_for(self.at.clone(), question_json(&rest, &self.head.schema, &self.control)?);
         let (via, answer, mut first) = via.again(&Patience::of(&self.control))?;

@@ -7,7 +7,7 @@ use super::engine::Patience;
 use super::link::{Link, OwnerState};
 use super::mirror::{Mirror, Mirrors};
 use super::rows::head;
-use super::scans::{Asking, Scans, Via};
+use super::scans::{QueryAttempts, QueryRoute, Scans};
 use super::uses::{SnapshotGuard, SnapshotUses};
 use crate::wire::call::{ActionCall, Get, WireQuery};
 use crate::wire::described::{CollectionRef, Description};
@@ -123,15 +123,16 @@ impl Remote {
         question: &Question,
         control: &Control,
         make: fn(WireQuery) -> Get,
-    ) -> Result<(Via, MessageStream, Message), Fault> {
+    ) -> Result<(QueryRoute, MessageStream, Message), Fault> {
         let (asked, link) = (self.asked(at.clone(), question, control)?, self.link().clone());
         let via = match (&at.eventual, &self.shared.scans) {
             (Some(Eventual { scan_type }), Some(scans)) if self.mirror.place.partition.is_some() => {
                 let of = (asked.clone(), make);
-                let asking = Asking::new((scans.clone(), link.clone()), of, scan_type.clone(), control.time_left());
-                Via::Scans(Box::new(asking), link)
+                let asking =
+                    QueryAttempts::new((scans.clone(), link.clone()), of, scan_type.clone(), control.time_left());
+                QueryRoute::Scans(Box::new(asking), link)
             }
-            _ => Via::Owner(link),
+            _ => QueryRoute::Owner(link),
         };
         via.begin((asked, make), &Patience::of(control))
     }

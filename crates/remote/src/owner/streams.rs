@@ -72,8 +72,8 @@ struct TurnOutput {
     is_end: bool,
 }
 
-/// Takes the batches of one turn: until there are enough rows to be worth the wait for a turn, or the end, which a
-/// small response reaches at once.
+/// Takes the batches of one turn, until there are enough rows to be worth the wait for a turn, or the end. A small
+/// response reaches the end at once.
 fn take(steps: &mut dyn Steps, encoder: &mut Encoder) -> Result<TurnOutput, Fault> {
     let (mut all, mut taken) = (Vec::new(), 0);
     while taken < steps.turn_rows() && all.len() < TURN_MESSAGES {

@@ -1,5 +1,5 @@
-//! The audit log in a bucket: a chain of links to which all processes append (`bucket/chain.rs`), with the lines of the
-//! log in a data folder.
+//! The audit log in a bucket: a chain of links to which all processes append (`bucket/chain.rs`). The lines are those
+//! of the log in a data folder.
 //!
 //! A link holds the lines of one group. Once there are many links, the next one repeats all of their lines as a
 //! *chapter*, and the old links are deleted. The newest chapter lists the earlier chapters that still exist. Over the

@@ -87,8 +87,8 @@ impl Terms {
         number.checked_add(1).ok_or_else(last)
     }
 
-    /// Returns when a term was written, by the bucket's clock, in microseconds since 1970; `None` if the bucket does
-    /// not report it, or the term is gone.
+    /// Returns when a term was written, by the bucket's clock, in microseconds since 1970. The result is `None` if the
+    /// bucket does not report it, or the term is gone.
     ///
     /// # Errors
     /// [`StoreError::Io`] if the bucket does not answer.

@@ -34,9 +34,9 @@ impl PriorEventReader {
         object_of(self.context.rule.seed, &column, row)
     }
 
-    /// Returns the newest event of a row's object among those written before a number: the one that ends last by its
-    /// own time (of two, the one written last). The result is a batch of that event alone, with these columns, and its
-    /// number; `None` if there is none. It is found by key, without a scan.
+    /// Returns the newest event of a row's object among those written before a number. That is the one that ends last
+    /// by its own time (of two, the one written last). The result is a batch of that event alone, with these columns,
+    /// and its number; `None` if there is none. It is found by key, without a scan.
     ///
     /// An event deleted, replaced or expired since then is found as long as the files have it: its object was at that
     /// place.

@@ -32,8 +32,8 @@ fn tiers_merged(merge_rows_max: u64) -> u32 {
     tier(merge_rows_max).saturating_sub(1)
 }
 
-/// Returns the max runs over one period once nothing is left to merge: three of each tier that is merged, and all runs
-/// of larger tiers.
+/// Returns the max runs over one period once nothing is left to merge. There are three of each tier that is merged, and
+/// all runs of larger tiers.
 pub(crate) fn depth_bound(rows: u64, merge_rows_max: u64) -> u64 {
     let tiers = tiers_merged(merge_rows_max);
     let merged = (tier(rows) + 1).min(tiers);

@@ -160,8 +160,8 @@ impl Run {
     }
 }
 
-/// Returns the max bytes per row of the indexes built later: the order of time (a number and its share of a node), the
-/// objects and the counts per map cell.
+/// Returns the max bytes per row of the indexes built later. These are the order of time (a number and its share of a
+/// node), the objects and the counts per map cell.
 fn made_later(schema: &Schema) -> u64 {
     let time = if matches!(schema.time, TimeRole::Instant(_)) { 6 } else { 0 };
     let objects = if schema.object.is_some() { size_of::<ObjectEntry>() as u64 } else { 0 };

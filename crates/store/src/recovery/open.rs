@@ -226,7 +226,7 @@ pub(crate) fn prepare(common: &Common, dir: &Path, mut manifest: Manifest) -> Re
     let ephemeral = common.options.ephemeral || manifest.settings.durability == Durability::Ephemeral;
     let mut storage = common.storage_of(dir);
     let mut definition = None;
-    // Only the definition is in the folder, on disk or not; the events are in a memory disk of their own, behind the
+    // Only the definition is in the folder, on disk or not. The events are in a memory disk of their own, behind the
     // same seams as any other.
     if ephemeral {
         definition = Some(Lineage::after(storage.catalog, manifest.version()));

@@ -24,8 +24,8 @@ struct RealLock(#[expect(dead_code, reason = "held, never read: closing the file
 
 impl DiskLock for RealLock {}
 
-/// Checks that a path is that of a file. A pipe gives its content once, and holds up whoever opens it until another
-/// process does.
+/// Checks that a path is that of a file. A pipe gives its content once, and an open of one waits until another process
+/// opens it.
 ///
 /// # Errors
 /// A sentence with what was expected, or the error of the file system.

@@ -1,5 +1,5 @@
-//! Retries collections of an owner that could not be opened for a temporary reason: the log's servers elect a leader,
-//! or the bucket does not answer.
+//! Retries collections of an owner that could not be opened for a temporary reason. For example, the log's servers
+//! elect a leader, or the bucket does not answer.
 //!
 //! Only damage sets a collection aside permanently. The others are retried while open ones are served, each after a
 //! pause that doubles up to a limit.

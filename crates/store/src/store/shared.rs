@@ -211,7 +211,7 @@ impl Store {
         known.then(|| Complete::at(now, behind.collect()))
     }
 
-    /// Returns true if the state here may differ from the bucket: another process may have taken over a collection, or
+    /// Returns true if the state here may differ from the bucket. Another process may have taken over a collection, or
     /// the outcome of a write is unknown. Close the store, and reopen it once this process holds the lease again.
     pub fn is_outdated(&self) -> bool {
         self.inner.common.outdated.load(Ordering::Acquire)

@@ -63,9 +63,9 @@ impl Inner {
         let full = all.bytes() >= self.common.options.memory_bytes;
         let mut worked = false;
         for collection in collections {
-            // Only one forced flush per pass: it may be enough, and the next pass measures again. None if the large
-            // ones belong to another store that shares the memory, until there is no room at all: that store may be
-            // unable to flush.
+            // Only one forced flush per pass: it may be enough, and the next pass measures again. No forced flush if
+            // the large ones belong to another store that shares the memory, until there is no room at all. That store
+            // may be unable to flush.
             let bytes = u64::try_from(memory(&collection)).unwrap_or(0);
             let flush = std::mem::take(&mut short) && (all.is_large(bytes) || full && bytes > 0);
             // Retention before the flush, so that expired events are not written to a segment first.

@@ -235,8 +235,8 @@ impl StreamLog {
         matches!(self.streams.open(&self.name(self.generation)), Ok(None))
     }
 
-    /// Returns true if the stream still has this writer's last message or a later one, or if that is unknown; false if
-    /// it has lost it.
+    /// Returns true if the stream still has this writer's last message or a later one, or if that is unknown. Returns
+    /// false if it has lost it.
     fn has_kept(&self, writer: &Writer) -> bool {
         match writer.stream.get(writer.sequence) {
             Ok(Some(message)) => hash_of(&message) == writer.before,

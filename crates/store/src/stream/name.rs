@@ -29,7 +29,7 @@ pub(crate) fn prefix_of(bucket: &str, dir: &Path, life: u64) -> String {
     name
 }
 
-/// Appends a part of a path as a token of a subject: characters other than letters, digits, `-` and `_` are written as
+/// Appends a part of a path as a token of a subject. Characters other than letters, digits, `-` and `_` are written as
 /// bytes, like `=2E`.
 fn token(part: &str, name: &mut String) {
     for byte in part.bytes() {

@@ -5,8 +5,8 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Number, Value};
 use std::fmt;
 
-/// The claims of a token. A name that comes twice, in the claims or in an object of them, is an error (RFC 7519, 4): two
-/// readers could see two different tokens.
+/// The claims of a token. A name that comes twice, in the claims or in an object of them, is an error (RFC 7519, 4).
+/// Otherwise two readers could see two different tokens.
 #[derive(Debug)]
 pub(super) struct Claims(pub(super) Map<String, Value>);
 

@@ -87,8 +87,8 @@ pub(super) fn verify(issuers: &[Issuer], text: &str, expected: Expected<'_>, now
     Ok(Verified { name, tenant: rule.tenant.clone(), grant: rule.grant.clone(), expires })
 }
 
-/// Whether a character would show a line of a log or an audit otherwise than it is: controls, and those that turn the
-/// direction of text around (Unicode Technical Report 36, 2.5).
+/// Returns whether a character changes how a line of a log or an audit looks. Such characters are controls, and those
+/// that reverse the direction of text (Unicode Technical Report 36, 2.5).
 fn misleads(character: char) -> bool {
     let turns =
         matches!(character, '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');

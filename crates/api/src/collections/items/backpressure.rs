@@ -11,7 +11,7 @@ use tokio::time::{Duration, Instant};
 /// How often a waiting write checks whether a flush has made room; it may be a flush of any collection.
 const CHECK_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Refuses a write that could not be accepted soon, before its body is read, when refusing costs least.
+/// Refuses a write that could not be accepted soon, before its body is read. A refusal is cheapest then.
 pub(crate) fn refuse_early(state: &AppState, lease: &Lease, collection: &dyn Collection) -> Result<()> {
     lease.refuse_early(state)?;
     match collection.has_room() {

@@ -149,8 +149,8 @@ const MATCHED_TESTED_MAX: u64 = 20_000;
 /// The same limit if the filter is a box and a time interval, which takes a few comparisons per event.
 const MATCHED_CUT_MAX: u64 = 250_000;
 
-/// Returns the number of matching events on all pages, if that is cheap: the query knows it, or all of them are on this
-/// page, or few events must be tested besides those counted by the tree's nodes.
+/// Returns the number of matching events on all pages, if that is cheap. It is cheap if the query knows it, or if all
+/// of them are on this page. It is also cheap if few events must be tested besides those counted by the tree's nodes.
 pub(super) fn matched(
     request: &ItemsRequest,
     collection: &dyn Collection,

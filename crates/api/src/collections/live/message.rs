@@ -17,7 +17,7 @@ pub(super) enum Framing {
 
 /// Events of one partition as text.
 #[derive(Debug, Default)]
-pub(super) struct Rendered {
+pub(super) struct RenderedEvents {
     /// The position before the events.
     from: Seqs,
     text: Vec<u8>,
@@ -25,10 +25,10 @@ pub(super) struct Rendered {
     ends: Vec<(Seq, usize)>,
 }
 
-impl Rendered {
+impl RenderedEvents {
     /// Creates a message without events, after a position.
-    pub(super) fn after(from: Seqs) -> Rendered {
-        Rendered { from, ..Rendered::default() }
+    pub(super) fn after(from: Seqs) -> RenderedEvents {
+        RenderedEvents { from, ..RenderedEvents::default() }
     }
 
     /// Adds an event, which `write` appends to the text.
@@ -79,7 +79,7 @@ impl Rendered {
     }
 
     /// Releases the message's unused capacity.
-    pub(super) fn fitted(mut self) -> Rendered {
+    pub(super) fn fitted(mut self) -> RenderedEvents {
         self.text.shrink_to_fit();
         self.ends.shrink_to_fit();
         self
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn a_message_ends_before_the_event_that_it_has_no_room_for() {
-        let mut message = Rendered::default();
+        let mut message = RenderedEvents::default();
         let event = |bytes: usize| move |out: &mut Vec<u8>| out.extend(vec![b'x'; bytes]);
         assert_eq!(message.push(Framing::Texts, Seq(1), 100, event(200)), Err(216));
         assert!(message.is_empty() && message.bytes() == 0);
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn a_large_event_is_a_message_of_its_own() {
-        let mut message = Rendered::default();
+        let mut message = RenderedEvents::default();
         let event = |out: &mut Vec<u8>| out.extend(vec![b'x'; 2 * MESSAGE_BYTES]);
         assert_eq!(message.push(Framing::Sse, Seq(1), 1 << 20, event), Ok(()));
         assert!(message.push(Framing::Sse, Seq(2), 1 << 20, event).is_err());

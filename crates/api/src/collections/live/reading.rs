@@ -5,7 +5,7 @@
 //! when the client pauses. The same events are then read again.
 
 use super::fence::{Fence, numbered};
-use super::message::{Framing, Rendered};
+use super::message::{Framing, RenderedEvents};
 use super::request::StreamRequest;
 use crate::collections::reproject::reproject;
 use crate::protocol::problem::{Problem, Result};
@@ -32,7 +32,7 @@ const READS_MAX: usize = 16;
 /// How a read ended.
 pub(super) enum Step {
     /// Events for the client.
-    Message(Rendered),
+    Message(RenderedEvents),
     /// The next event alone takes this many bytes, more than the available room.
     Larger(usize),
     /// Some files are damaged: events may be missing from here on.
@@ -216,7 +216,7 @@ impl LiveReader {
     /// Renders the next events, and moves the position past them; `None` if there are none.
     fn render(&mut self, matches: &mut Matches, room: usize) -> Option<Step> {
         let features = self.writer.rows(&matches.events, &matches.seqs);
-        let mut message = Rendered::after(self.at.clone());
+        let mut message = RenderedEvents::after(self.at.clone());
         let mut larger = None;
         while let Some(seq) = matches.seqs.get(matches.next) {
             let when = matches.whens[matches.next];

@@ -44,7 +44,7 @@ impl EncodedBody {
         charged(&self.charge, || step(encoder)).map_err(axum::Error::new)
     }
 
-    fn broken(&mut self, error: axum::Error) -> Polled {
+    fn broken(&mut self, error: axum::Error) -> PolledFrame {
         self.encoder = None;
         Poll::Ready(Some(Err(error)))
     }
@@ -66,13 +66,13 @@ pub fn whole(mut encoder: Encoder, bytes: &[u8], charge: &Charge) -> Option<Vec<
     coded.ok()
 }
 
-type Polled = Poll<Option<Result<Frame<Bytes>, axum::Error>>>;
+type PolledFrame = Poll<Option<Result<Frame<Bytes>, axum::Error>>>;
 
 impl HttpBody for EncodedBody {
     type Data = Bytes;
     type Error = axum::Error;
 
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Polled {
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> PolledFrame {
         let chunk = |bytes: Vec<u8>| Poll::Ready(Some(Ok(Frame::data(bytes.into()))));
         let mut taken = 0;
         while self.encoder.is_some() {
@@ -130,7 +130,7 @@ impl HttpBody for FailedBody {
     type Data = Bytes;
     type Error = axum::Error;
 
-    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Polled {
+    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> PolledFrame {
         Poll::Ready(self.0.take().map(Err))
     }
 }

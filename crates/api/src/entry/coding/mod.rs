@@ -18,7 +18,7 @@ mod encoder;
 pub use accepted::Accepted;
 
 use crate::protocol::tags;
-use crate::response::whole::Charged;
+use crate::response::whole::MemoryMark;
 use crate::state::AppState;
 use axum::body::{Body, HttpBody};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -128,7 +128,7 @@ pub async fn apply(
             match encoded::whole(encoder, &whole, &charge) {
                 Some(coded) if coded.len() < whole.len() || accepted.refuses_plain() => {
                     // What was charged is dropped.
-                    parts.extensions.remove::<Charged>();
+                    parts.extensions.remove::<MemoryMark>();
                     Body::from(coded)
                 }
                 _ => return Response::from_parts(parts, Body::from(whole)),

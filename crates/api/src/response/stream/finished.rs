@@ -5,7 +5,7 @@ use super::reader::Reader;
 use super::sink;
 use crate::protocol::problem::{Kind, Problem, Result};
 use crate::request::scope::Scope;
-use crate::response::whole::{self, Charged};
+use crate::response::whole::{self, MemoryMark};
 use axum::body::Body;
 use axum::http::{Extensions, HeaderMap};
 use axum::response::{IntoResponse, Response};
@@ -21,7 +21,7 @@ pub fn finished(state: &Scope, headers: HeaderMap, bytes: Vec<u8>) -> Result<Res
     let body = if chunks.len() < 2 {
         whole::evictable(chunks.pop().unwrap_or_default(), whole::SMALL_BYTES, &answers, state, &mut extensions)
     } else {
-        extensions.insert(Charged::Evictable);
+        extensions.insert(MemoryMark::Evictable);
         let pipe = Arc::new(Pipe::new(usize::MAX, answers));
         let put = pipe.put(None, chunks.into_iter(), true);
         put.map_err(|_| Problem::new(Kind::Internal, "a new pipe is closed"))?;

@@ -109,7 +109,7 @@ impl Job {
     /// Waits for the client without a thread or a permit.
     fn park(mut self, permit: Permit) {
         // First of all, since from here on the query waits for its client.
-        let released = Released::new(permit);
+        let released = ReleasedPermit::new(permit);
         let held = self.source.as_mut().map_or(0, |source| source.park());
         // Before the wait, so that a query that does not fit in the memory for responses fails instead of being parked.
         match self.state.readers.reserve(&*self.state.clock, self.sink.pipe().answers(), held + PARKED_BYTES) {
@@ -183,7 +183,7 @@ async fn wait(state: &AppState, pipe: &Pipe, deadline: Instant) -> Result<()> {
 }
 
 /// A permit that is given back while the client reads.
-struct Released {
+struct ReleasedPermit {
     gate: Gate,
     account: Account,
     /// Processor time used so far.
@@ -191,10 +191,10 @@ struct Released {
     since: Instant,
 }
 
-impl Released {
-    fn new(permit: Permit) -> Released {
+impl ReleasedPermit {
+    fn new(permit: Permit) -> ReleasedPermit {
         let (gate, account, used) = permit.release();
-        Released { gate, account, used, since: Instant::now() }
+        ReleasedPermit { gate, account, used, since: Instant::now() }
     }
 
     /// Waits for a permit for the rest of the query. After a slow client the query is no longer interactive: otherwise
@@ -230,7 +230,7 @@ impl BlockingWait {
 
     pub(super) fn for_room(&mut self, state: &AppState, pipe: &Arc<Pipe>) -> Result<()> {
         let Some(permit) = self.permit.take() else { return Err(Problem::internal("a wait without a permit")) };
-        let released = Released::new(permit);
+        let released = ReleasedPermit::new(permit);
         // A waiting thread is cheap to keep, but a permit is not: it reserves a processor that a waiting thread does
         // not use.
         let parked = ParkedQuery::enter(&state.readers);

@@ -1,6 +1,6 @@
-//! Relays requests to another gateway of a cluster: those about a saved search go to the gateway that runs it, those
-//! about a search to the gateway where it was started. A page of all saved searches is assembled from the parts of all
-//! gateways (`parts.rs`).
+//! Relays requests to another gateway of a cluster. Requests about a saved search go to the gateway that runs it, and
+//! those about a search to the gateway where it was started. A page of all saved searches is assembled from the parts
+//! of all gateways (`parts.rs`).
 //!
 //! A relayed request keeps the credential of its caller, which the other gateway checks like that of any request. It
 //! also carries [`HEADER`]: a key of the other process, which gateways read from the bucket, and what this one knows
@@ -19,7 +19,7 @@ use crate::request::context::Context;
 use crate::request::dispatch::{Dispatch, void};
 use crate::request::route::{Access, Resource, Route};
 use crate::request::scope::Scope;
-use crate::response::whole::Charged;
+use crate::response::whole::MemoryMark;
 use crate::state::AppState;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::FromRequestParts;
@@ -195,7 +195,7 @@ async fn pass_on(state: &AppState, request: Request<Body>, of: Responder) -> Res
         let body = axum::http::Response::<reqwest::Body>::from(response).into_body();
         *answer.body_mut() = Body::new(Ending { body, closed: Box::pin(closed) });
         // It arrives as it is sent.
-        answer.extensions_mut().insert(Charged::Evictable);
+        answer.extensions_mut().insert(MemoryMark::Evictable);
     }
     *answer.status_mut() = status;
     *answer.headers_mut() = headers;

@@ -1,7 +1,7 @@
 //! HTTP/2 over one connection (RFC 9113).
 //!
-//! The library handles frames and flow control. Time limits are enforced here, as for HTTP/1.1: on the head of a
-//! request, on a client that reads nothing of a response, and on an idle connection. Each stream is a task of its
+//! The library handles frames and flow control. Time limits are enforced here, as for HTTP/1.1. They apply to the head
+//! of a request, to a client that reads nothing of a response, and to an idle connection. Each stream is a task of its
 //! connection, and ends with it.
 //!
 //! The following limits bound attacks with cheap frames. The client gets `ENHANCE_YOUR_CALM` and the connection ends:

@@ -1,8 +1,8 @@
 //! The bytes of responses that the HTTP/2 library holds for one connection.
 //!
 //! The library limits what it holds for a stream. A client with a hundred streams, large windows and a socket that it
-//! does not read would have it hold that a hundred times. So the streams of a connection share one queue: a part of a
-//! response takes a place before the library gets it, and the place is free when the library has written or dropped it.
+//! does not read would have it hold that a hundred times. So the streams of a connection share one queue. A part of a
+//! response takes a place before the library gets it. The place is free when the library has written or dropped it.
 
 use axum::body::Bytes;
 use bytes::Buf;

@@ -1,7 +1,7 @@
 //! The byte stream of a connection, below the HTTP/1.1 library.
 //!
 //! The stream does three things that the library cannot do, or not as cheaply. It ends a connection whose client takes
-//! too long to send a head (`head_timeout.rs`). It replaces the library's own refusals with problem documents: the
+//! too long to send a head (`head_timeout.rs`). It replaces the library's own refusals with problem documents. The
 //! library refuses a malformed or too large head, or too long a target, with a bare status before our code sees it. And
 //! if a client may still be sending, the connection lingers before it closes, so that the client can read the reason.
 

@@ -13,7 +13,7 @@ pub struct Costs {
     pub read_us: f64,
     /// The same per entry returned, in addition to its reading.
     pub return_us: f64,
-    /// Processor time of a batch besides its entries, in milliseconds: on the server for each batch, and on the
+    /// Processor time of a batch besides its entries, in milliseconds. The server takes it for each batch, and the
     /// storage node for a scan's first one. Further batches continue a read that the storage node is already sending.
     pub request_ms: f64,
     /// Share of `request_ms` on the storage node.

@@ -49,8 +49,8 @@ fn tablets_lie_on_the_tablet_servers_that_hold_them() {
         let more = ["workload=grep", "threads=193", "warm_up_scans=4", "measured_scans=8", "immediate=true"];
         run(&tier(&[&more[..], sets].concat())).mean_ms
     };
-    // Five tablets on three servers. Two servers have two tablets each, so each does two fifths of the work, and the
-    // tier's throughput is two and a half times one server's.
+    // Five tablets on three servers. Two servers have two tablets each, so each does two fifths of the work. The tier's
+    // throughput is two and a half times one server's.
     let [one, three, five] = ["1", "3", "5"].map(|n| mean(&["tablets=5", &format!("tablet_servers={n}")]));
     assert!((one / three / 2.5 - 1.0).abs() < 0.15, "{one} {three}");
     assert!((one / five / 5.0 - 1.0).abs() < 0.15, "{one} {five}");

@@ -13,8 +13,8 @@ pub const DEPTH_MAX: usize = 64;
 
 /// Parses CQL2 text. An error carries its position (characters from 1), the token found and the one expected.
 ///
-/// Accepted beyond the standard: keywords and functions in any case; `!=` for `<>`; `[…]` or `(…)` around arrays;
-/// `ENVELOPE` for `BBOX`; numbers with a leading `+`; `ILIKE` for `LIKE` with `CASEI` on both sides.
+/// Accepted beyond the standard: keywords and functions in any case, `!=` for `<>`, `[…]` or `(…)` around arrays, and
+/// numbers with a leading `+`. So are `ENVELOPE` for `BBOX`, and `ILIKE` for `LIKE` with `CASEI` on both sides.
 pub fn parse_text(text: &str) -> Result<Expr, Invalid> {
     let mut parser = Parser { tokens: tokens(text)?, next: 0, depth: 0 };
     if parser.peek() == &Token::End {

@@ -1,22 +1,22 @@
 //! Processor slots, shared fairly by tenants: decides which query runs next and which is refused.
 //!
 //! A running query holds a slot. There are about as many slots as processors ([`Capacity`]). A query that finds no
-//! free slot waits or is refused. While it runs, its processor time is charged in slices; after each slice it may be
+//! free slot waits or is refused. While it runs, its processor time is charged in slices. After each slice it may be
 //! preempted by a query with more right to the slot.
 //!
-//! Right is decided at two levels by the same rule, start-time fair queueing (Goyal, Vin and Cheng 1996,
-//! [`super::share`]): among tenants by their weights, and within a tenant among classes. A query sinks to the next
-//! class once it has used much processor time. So short queries pass long ones, and long ones keep a share.
+//! Right is decided at two levels: among tenants by their weights, and within a tenant among classes. Both use
+//! start-time fair queueing (Goyal, Vin and Cheng 1996, [`super::share`]). A query sinks to the next class once it has
+//! used much processor time. So short queries pass long ones, and long ones keep a share.
 //!
-//! A query that waits for another process is *away*: it releases its slot, and queues for one like a preempted query
-//! when the response has arrived. It keeps its thread, so threads bound the number of queries away. A tenant starts
+//! A query that waits for another process is *away*, and releases its slot. When the response has arrived, it queues
+//! for a slot like a preempted query. It keeps its thread, so threads bound the number of queries away. A tenant starts
 //! no further query once it has as many queries away as there are threads left (a dynamic threshold: Choudhury and
 //! Hahne 1998). So however many tenants wait for a stalled process, threads remain for the queries of others.
 //!
-//! Waits are bounded by time. A queue that has been non-empty for long, or holds too much, is overloaded: its newest
+//! Waits are bounded by time. A queue that has been non-empty for long, or holds too much, is overloaded. Its newest
 //! query runs first, and queries that waited longer than [`Settings::target`] are refused. So running queries have
-//! waited briefly, and their clients still want the result (adaptive LIFO and CoDel for requests: Maurer, "Fail at
-//! Scale", ACM Queue 2015).
+//! waited briefly, and their clients still want the result. This is adaptive LIFO and CoDel for requests (Maurer, "Fail
+//! at Scale", ACM Queue 2015).
 //!
 //! Everything here is a state machine over time that the caller passes in: the server and the simulator run the same
 //! code.

@@ -6,8 +6,8 @@
 //! the number with one of its zero bits set, and the bits below cleared. From any number, successors lead to the
 //! newest, which is the one without a successor.
 //!
-//! This also holds while the chain grows: a successor is deleted only after one with a higher bit was created, and
-//! the search begins at the lowest bit.
+//! This also holds while the chain grows. A successor is deleted only after one with a higher bit was created, and the
+//! search begins at the lowest bit.
 
 use super::rules::Rules;
 

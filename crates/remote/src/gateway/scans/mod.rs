@@ -1,14 +1,14 @@
 //! Queries served by scan servers instead of the owner.
 //!
 //! Each partition is queried separately, by a [`Course`](meridian_model::policy::selector::Course). So if a server
-//! fails, only its part is requested again from another one. `asking.rs` runs a course; this module has the shared
+//! fails, only its part is requested again from another one. `attempts.rs` runs a course; this module has the shared
 //! state.
 
-mod asking;
-mod via;
+mod attempts;
+mod route;
 
-pub(super) use asking::Asking;
-pub(super) use via::Via;
+pub(super) use attempts::QueryAttempts;
+pub(super) use route::QueryRoute;
 
 use super::link::Link;
 use super::{OwnerAt, RemoteOptions};

@@ -83,8 +83,8 @@ impl Partition {
         answers
     }
 
-    /// Returns the outcome of a write under a known key, or its refusal if no more keys can be remembered; `None` for a
-    /// write to stage.
+    /// Returns the outcome of a write under a known key, or its refusal if no more keys can be remembered. The result
+    /// is `None` for a write to stage.
     fn recall(
         &self,
         key: &Key,

@@ -1,5 +1,5 @@
-//! Finds live events by their ids: first in earlier writes of the group, then in parts from newest to oldest, because
-//! an id that is replaced often is in the newest.
+//! Finds live events by their ids: first in earlier writes of the group, then in parts from newest to oldest. An id
+//! that is replaced often is in the newest.
 
 use super::Stage;
 use super::events::Target;

@@ -150,7 +150,7 @@ fn a_reader_never_goes_back_to_an_older_manifest() {
     assert_eq!(content(&reader.collection("t", "c").unwrap().snapshot()).len(), 6);
 }
 
-/// Segments whose rows or deletions are gone: readers and owners serve the rest and report what is missing, and readers
+/// Segments whose rows or deletions are gone. Readers and owners serve the rest and report what is missing, and readers
 /// load it again once it is back.
 #[test]
 fn what_a_lost_object_held_is_said_to_be_missing_and_the_rest_is_served() {

@@ -23,8 +23,8 @@ fn go_on(bucket: &MemoryBucket, numbers: std::ops::Range<i64>) -> Vec<(i64, Fate
     done
 }
 
-/// Whatever an owner is about to do when it is paused, and whatever happens meanwhile: nothing acknowledged is lost,
-/// and it can no longer change anything.
+/// An owner is paused before any of its actions, and anything may happen meanwhile. Nothing acknowledged is lost, and
+/// the owner can no longer change anything.
 #[test]
 fn an_owner_that_wakes_up_after_a_takeover_changes_nothing_and_knows_it() {
     let mut paused = 0;

@@ -2,8 +2,8 @@
 //! real store over a disk in memory. After each step the store's content is compared with the naive model.
 //!
 //! Invariants (`docs/simulation.md` describes them):
-//! - an acknowledged write is never lost, even in part; a refused one is absent; a write whose sync failed is, after a
-//!   restart, present completely or not at all;
+//! - an acknowledged write is never lost, even in part; a refused one is absent;
+//! - a write whose sync failed is, after a restart, present completely or not at all;
 //! - errors occur only while the disk fails or holds damage, and name the file;
 //! - undamaged data stays served, and once the damage is undone everything is back.
 //!

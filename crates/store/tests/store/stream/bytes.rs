@@ -10,8 +10,8 @@ use meridian_model::IdRole;
 use meridian_store::{Collection, Write};
 
 const WRITES: i64 = 20;
-/// Bytes that a server adds to a message in its file, as measured with nats-server 2.9.10: 30, a subject of 25 with the
-/// bucket's id, 4, and a header of 45 with the expectation.
+/// Bytes that a server adds to a message in its file, as measured with nats-server 2.9.10. They are 30, a subject of 25
+/// with the bucket's id, 4, and a header of 45 with the expectation.
 const FRAME: u64 = 104;
 
 /// Returns the bytes of the log for writes of `events` events each.

@@ -1,5 +1,5 @@
-//! Work begun before a process was fenced or lost an answer completes later (`crate::bucket::wakes`); here in a stream
-//! of the second generation, which the manifest has to name.
+//! Work begun before a process was fenced or lost an answer completes later (`crate::bucket::wakes`). The tests run in
+//! a stream of the second generation, which the manifest has to name.
 
 use super::{Cluster, Fate, Process, Writes};
 use meridian_store::stream::StreamFault;

@@ -1,10 +1,10 @@
 //! Assignment of a cluster's saved searches: each slot of them runs on one gateway, the holder of the lease
 //! `saved-{slot}`.
 //!
-//! States of a gateway, per slot: waiting, while another holds the lease; taking over, until it has opened the saved
-//! searches; running them, until the lease is lost or passed on. Gateways divide the slots by rendezvous hashing
-//! (`model::policy::placement`), so few slots move when a gateway comes or goes. The lease decides who tries; the
-//! records make sure that a former holder changes nothing (decision 056).
+//! A gateway is in one of three states for each slot. It waits while another holds the lease. It takes over until it
+//! has opened the saved searches. It runs them until the lease is lost or passed on. Gateways divide the slots by
+//! rendezvous hashing (`model::policy::placement`), so few slots move when a gateway comes or goes. The lease decides
+//! who tries; the records make sure that a former holder changes nothing (decision 056).
 
 use super::lease_holder::{LeaseHolder, changed};
 use super::{Joins, blocking};

@@ -121,9 +121,9 @@ impl Member {
         all.map(placed).collect()
     }
 
-    /// Returns the process that gets the lease of a group from this one: the one with this number if it is ready, or
-    /// the best of those ready. With several groups, the best is the first by placement among those with the newest
-    /// program, without this process.
+    /// Returns the process that gets the lease of a group from this one. It is the one with this number if that one is
+    /// ready, or the best of those ready. With several groups, the best is the first by placement among those with the
+    /// newest program, without this process.
     ///
     /// # Errors
     /// Why there is none, in a sentence.

@@ -1,5 +1,5 @@
-//! Status reports of a server with clients to the others of its cluster: what it is and does, its demand on the
-//! tenants' quotas, and where gateways reach it.
+//! Status reports of a server with clients to the others of its cluster. A report states what the server is and does,
+//! its demand on the tenants' quotas, and where gateways reach it.
 //!
 //! Quotas are divided by this demand, so it is reported about once a second while a tenant has quotas. A gateway always
 //! reports that often, since the others pass requests on to it. Otherwise a server reports every 15 s that it is alive,

@@ -3,7 +3,7 @@
 use super::super::answer::{Message, MessageStream};
 use super::super::engine::Patience;
 use super::super::link::Link;
-use super::Asking;
+use super::QueryAttempts;
 use crate::wire::call::{Get, WireQuery};
 use crate::wire::fault::Fault;
 use meridian_backend::ReadPoint;
@@ -11,66 +11,66 @@ use serde_json::Value;
 use std::sync::Arc;
 
 /// Route of one query.
-pub(in super::super) enum Via {
+pub(in super::super) enum QueryRoute {
     /// To the owner. A response that breaks off is lost.
     Owner(Arc<Link>),
     /// To scan servers.
-    Scans(Box<Asking>, Arc<Link>),
+    Scans(Box<QueryAttempts>, Arc<Link>),
 }
 
-impl Via {
+impl QueryRoute {
     /// Sends the query, and waits for the first message.
     pub(in super::super) fn begin(
         self,
         (asked, make): (WireQuery, fn(WireQuery) -> Get),
         patience: &Patience,
-    ) -> Result<(Via, MessageStream, Message), Fault> {
+    ) -> Result<(QueryRoute, MessageStream, Message), Fault> {
         match self {
-            Via::Owner(link) => {
+            QueryRoute::Owner(link) => {
                 let (answer, first) = link.ask(make(asked), patience)?;
-                Ok((Via::Owner(link), answer, first))
+                Ok((QueryRoute::Owner(link), answer, first))
             }
-            scans @ Via::Scans(..) => scans.again(patience),
+            scans @ QueryRoute::Scans(..) => scans.again(patience),
         }
     }
 
     /// Requests again what was lost.
-    pub(in super::super) fn again(self, patience: &Patience) -> Result<(Via, MessageStream, Message), Fault> {
-        let Via::Scans(asking, link) = self else { return Err(Fault::internal("an owner is asked once")) };
+    pub(in super::super) fn again(self, patience: &Patience) -> Result<(QueryRoute, MessageStream, Message), Fault> {
+        let QueryRoute::Scans(asking, link) = self else { return Err(Fault::internal("an owner is asked once")) };
         let mut asking = asking;
         let (asking, begun) = link.wait(patience, async move {
             let begun = asking.begin().await;
             Ok((asking, begun))
         })?;
         let (answer, first) = begun?;
-        Ok((Via::Scans(asking, link), answer, first))
+        Ok((QueryRoute::Scans(asking, link), answer, first))
     }
 
     /// Handles a response that broke off; returns Ok if the query may be retried.
     pub(in super::super) fn lost(&mut self, fault: Fault) -> Result<(), Fault> {
         match self {
-            Via::Owner(_) => Err(fault),
-            Via::Scans(asking, _) => asking.lost(fault),
+            QueryRoute::Owner(_) => Err(fault),
+            QueryRoute::Scans(asking, _) => asking.lost(fault),
         }
     }
 
     /// Changes the query for later attempts: the rest of a response, from its snapshot.
     pub(in super::super) fn ask_for(&mut self, at: ReadPoint, question: Value) {
-        if let Via::Scans(asking, _) = self {
+        if let QueryRoute::Scans(asking, _) = self {
             (asking.asked.at, asking.asked.question) = (at.into(), question);
         }
     }
 
     /// Marks the response as complete.
     pub(in super::super) fn done(&mut self) {
-        if let Via::Scans(asking, _) = self {
+        if let QueryRoute::Scans(asking, _) = self {
             asking.done();
         }
     }
 
     /// The connection whose threads wait for responses.
     pub(in super::super) fn link(&self) -> &Arc<Link> {
-        let (Via::Owner(link) | Via::Scans(_, link)) = self;
+        let (QueryRoute::Owner(link) | QueryRoute::Scans(_, link)) = self;
         link
     }
 }

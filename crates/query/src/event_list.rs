@@ -3,7 +3,7 @@
 use crate::candidates::{Run, search_step};
 use crate::distance::{NearQuestion, geometry_columns, measure};
 use crate::error::QueryError;
-use crate::matched::Pick;
+use crate::matched_rows::Pick;
 use crate::memory::Share;
 use crate::scan::Scan;
 use meridian_index::Key;
@@ -17,7 +17,7 @@ const COLLECT_PER_WANTED: u64 = 32;
 const COLLECT_MIN: u64 = 2_048;
 
 /// Events in result order.
-pub(crate) struct Listed {
+pub(crate) struct EventList {
     picks: Vec<Pick>,
     distances: Vec<f64>,
     at: usize,
@@ -25,10 +25,10 @@ pub(crate) struct Listed {
     _share: Share,
 }
 
-impl Listed {
+impl EventList {
     /// Events, with their distances or without any.
-    pub(crate) fn new(picks: Vec<Pick>, distances: Vec<f64>, share: Share) -> Listed {
-        Listed { picks, distances, at: 0, _share: share }
+    pub(crate) fn new(picks: Vec<Pick>, distances: Vec<f64>, share: Share) -> EventList {
+        EventList { picks, distances, at: 0, _share: share }
     }
 
     /// Bytes of the collected events.
@@ -70,7 +70,7 @@ pub(crate) fn by_id_natural(
     ids: &[String],
     after: Option<(Key, Seq)>,
     until: Option<(Key, Seq)>,
-) -> Result<Listed, QueryError> {
+) -> Result<EventList, QueryError> {
     let mut found = Vec::new();
     for (part, run) in find_ids(scan, ids)? {
         if scan.test(part, &run)?.is_empty() {
@@ -82,18 +82,22 @@ pub(crate) fn by_id_natural(
         }
     }
     found.sort_unstable_by_key(|(place, _)| *place);
-    Ok(Listed::new(found.into_iter().map(|(_, pick)| pick).collect(), Vec::new(), scan.control.share()))
+    Ok(EventList::new(found.into_iter().map(|(_, pick)| pick).collect(), Vec::new(), scan.control.share()))
 }
 
 /// Events by id, ordered by distance, and their number over all pages.
-pub(crate) fn by_id_near(scan: &mut Scan, ids: &[String], sought: &NearQuestion) -> Result<(Listed, u64), QueryError> {
+pub(crate) fn by_id_near(
+    scan: &mut Scan,
+    ids: &[String],
+    sought: &NearQuestion,
+) -> Result<(EventList, u64), QueryError> {
     let runs = find_ids(scan, ids)?;
     collect(scan, runs, sought)
 }
 
 /// All events ordered by distance, and their number over all pages, if collecting and sorting them is cheaper than a
 /// heap.
-pub(crate) fn near_if_few(scan: &mut Scan, sought: &NearQuestion) -> Result<Option<(Listed, u64)>, QueryError> {
+pub(crate) fn near_if_few(scan: &mut Scan, sought: &NearQuestion) -> Result<Option<(EventList, u64)>, QueryError> {
     let most = match sought.limit {
         None => COLLECT_MAX,
         Some(limit) => (limit as u64).saturating_mul(COLLECT_PER_WANTED).clamp(COLLECT_MIN, COLLECT_MAX),
@@ -120,7 +124,7 @@ pub(crate) fn near_if_few(scan: &mut Scan, sought: &NearQuestion) -> Result<Opti
     collect(scan, runs, sought).map(Some)
 }
 
-fn collect(scan: &mut Scan, runs: Vec<(u32, Run)>, sought: &NearQuestion) -> Result<(Listed, u64), QueryError> {
+fn collect(scan: &mut Scan, runs: Vec<(u32, Run)>, sought: &NearQuestion) -> Result<(EventList, u64), QueryError> {
     let geometry = geometry_columns(scan);
     let columns = scan.columns_with(&geometry);
     let mut found: Vec<(f64, Pick)> = Vec::new();
@@ -146,5 +150,5 @@ fn collect(scan: &mut Scan, runs: Vec<(u32, Run)>, sought: &NearQuestion) -> Res
     }
     found.sort_unstable_by(order);
     let (distances, picks) = found.into_iter().unzip();
-    Ok((Listed::new(picks, distances, share), total))
+    Ok((EventList::new(picks, distances, share), total))
 }

@@ -5,18 +5,18 @@ use std::ops::Range;
 
 /// Matching rows of one part, ascending.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Matched {
+pub(crate) enum MatchedRows {
     /// All rows of a range.
     Range(Range<u32>),
     /// These rows.
     Rows(Vec<u32>),
 }
 
-impl Matched {
+impl MatchedRows {
     pub(crate) fn len(&self) -> usize {
         match self {
-            Matched::Range(rows) => rows.len(),
-            Matched::Rows(rows) => rows.len(),
+            MatchedRows::Range(rows) => rows.len(),
+            MatchedRows::Rows(rows) => rows.len(),
         }
     }
 
@@ -27,15 +27,15 @@ impl Matched {
     /// First row and the row after the last; only for non-empty sets.
     pub(crate) fn span(&self) -> Range<u32> {
         match self {
-            Matched::Range(rows) => rows.clone(),
-            Matched::Rows(rows) => rows.first().copied().unwrap_or(0)..rows.last().map_or(0, |r| r + 1),
+            MatchedRows::Range(rows) => rows.clone(),
+            MatchedRows::Rows(rows) => rows.first().copied().unwrap_or(0)..rows.last().map_or(0, |r| r + 1),
         }
     }
 
     pub(crate) fn get(&self, i: usize) -> u32 {
         match self {
-            Matched::Range(rows) => rows.start + i as u32,
-            Matched::Rows(rows) => rows[i],
+            MatchedRows::Range(rows) => rows.start + i as u32,
+            MatchedRows::Rows(rows) => rows[i],
         }
     }
 
@@ -46,8 +46,8 @@ impl Matched {
     /// Only the given rows of `batch`, which holds the rows from `first` on.
     pub(crate) fn select(&self, batch: &Batch, first: u32) -> Batch {
         match self {
-            Matched::Range(rows) => batch.slice((rows.start - first) as usize, rows.len()),
-            Matched::Rows(rows) => batch.take(&rows.iter().map(|r| r - first).collect::<Vec<_>>()),
+            MatchedRows::Range(rows) => batch.slice((rows.start - first) as usize, rows.len()),
+            MatchedRows::Rows(rows) => batch.take(&rows.iter().map(|r| r - first).collect::<Vec<_>>()),
         }
     }
 }

@@ -25,7 +25,7 @@ const UNREADABLE_MAX: usize = 6;
 type AttemptOutcome = (usize, u64, Result<(MessageStream, Message), Fault>);
 
 /// A query, with the servers asked so far. When dropped, it reports the outcome of each attempt to the current work.
-pub(in super::super) struct Asking {
+pub(in super::super) struct QueryAttempts {
     scans: Arc<Scans>,
     owner: Arc<Link>,
     pub(super) asked: WireQuery,
@@ -42,14 +42,14 @@ pub(in super::super) struct Asking {
     current: WorkContext,
 }
 
-impl Asking {
+impl QueryAttempts {
     /// Prepares a partition's query for the work of this thread, within this time.
     pub(in super::super) fn new(
         (scans, owner): (Arc<Scans>, Arc<Link>),
         (asked, make): (WireQuery, fn(WireQuery) -> Get),
         scan_type: Option<Arc<str>>,
         left: Duration,
-    ) -> Asking {
+    ) -> QueryAttempts {
         count(&scans.counts.scans);
         scans.hedging.lock().scan_begins();
         let place = &asked.place;
@@ -59,7 +59,19 @@ impl Asking {
         let course = Course::new(tablet, scans.now());
         let until = Instant::now() + left.min(Duration::from_secs(86_400));
         let current = observe::current();
-        Asking { scans, owner, asked, make, scan_type, course, until, begun: None, fault: None, unreadable: 0, current }
+        QueryAttempts {
+            scans,
+            owner,
+            asked,
+            make,
+            scan_type,
+            course,
+            until,
+            begun: None,
+            fault: None,
+            unreadable: 0,
+            current,
+        }
     }
 
     fn profile(&self) -> Profile {
@@ -258,7 +270,7 @@ impl Asking {
     }
 }
 
-impl Drop for Asking {
+impl Drop for QueryAttempts {
     fn drop(&mut self) {
         if let Some(work) = &self.current.work {
             let partition = self.asked.place.partition.unwrap_or(0);
