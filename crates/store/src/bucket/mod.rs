@@ -39,6 +39,7 @@ mod ahead;
 mod catalog;
 pub(crate) mod chain;
 mod create;
+mod expected;
 mod groups;
 pub(crate) mod kind;
 mod lease;
@@ -62,8 +63,9 @@ mod survey;
 mod terms;
 
 pub use crate::seams::{Bucket, Put, Span, Upload};
+pub use expected::expect_streams;
 pub use groups::{decide_groups, groups_of, lease_of, terms_of};
-pub use kind::{expect_log, expect_streams};
+pub use kind::expect_log;
 pub use lease::{Lease, LeaseState, OWNER, Statement};
 pub use levels::Levels;
 pub use memory::{BucketFault, MemoryBucket};
@@ -87,3 +89,6 @@ pub(crate) use kind::check_log;
 pub(crate) use log::BucketLog;
 pub(crate) use pins::{Announcement, Pin, TTL as PIN_TTL, renewing};
 pub(crate) use read_only::ReadOnly;
+
+/// The prefix of the names of collections.
+const COLLECTIONS: &str = "collections/";
