@@ -8,6 +8,7 @@
 
 mod load;
 mod measure;
+mod result;
 pub mod search;
 mod show;
 mod sustain;
@@ -18,9 +19,9 @@ mod tests;
 
 pub use load::Load;
 pub use measure::{MissedObjective, Step};
+pub use result::{Breakpoint, Conclusion, Shape, ShapeKind};
 pub use show::report;
 pub use sustain::Backlog;
-pub use verdict::{Breakpoint, Conclusion, Shape, ShapeKind};
 
 use meridian_lab_drive::driver;
 use meridian_lab_drive::scenario::{Metric, Objective, Scenario};

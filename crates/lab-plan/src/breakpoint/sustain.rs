@@ -6,7 +6,7 @@
 //! it measure it best: their queue is never empty, and a server that degrades under more load does not do so yet.
 
 use super::Step;
-use super::verdict::{Breakpoint, short};
+use super::result::{Breakpoint, short};
 use meridian_lab_results::record::{Micros, Outcome, Record};
 use meridian_lab_results::stats::{Estimate, percentile, slope};
 use serde::{Deserialize, Serialize};
