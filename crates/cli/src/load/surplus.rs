@@ -1,7 +1,7 @@
 //! Handling of events that cannot be stored unchanged, and its report.
 
 use super::LoadArgs;
-use super::source::{self, STANDARD_INPUT};
+use super::input_name::{STANDARD_INPUT, quoted};
 use crate::failure::Failure;
 use crate::units::count_text;
 use meridian_formats::{OnError, ReadError, ReadOptions, RejectedEvent, Rejects, Report, Unknown};
@@ -84,7 +84,7 @@ const FLATTEN: &str = r#"jq -c 'def flat($way): if type == "object" then to_entr
 pub fn hint(name: &str, error: &ReadError, options: &ReadOptions) -> String {
     let Some(mistake) = error.first() else { return String::new() };
     let Invalid { detail, .. } = mistake;
-    let file = source::quoted(name);
+    let file = quoted(name);
     let from = if name == STANDARD_INPUT { String::new() } else { format!(" {file}") };
     match mistake {
         Invalid { not_kept: true, .. } if detail.contains("height") => {
