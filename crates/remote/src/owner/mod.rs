@@ -6,6 +6,7 @@ mod appends;
 mod collected;
 mod pace;
 mod positions;
+mod reply;
 mod scans;
 mod seat;
 mod served;
