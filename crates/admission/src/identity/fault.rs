@@ -1,4 +1,4 @@
-//! Why a change of tokens, tenants, users or sessions was not made.
+//! Why a change was not made, and why a credential is invalid.
 
 use meridian_model::Invalid;
 use std::fmt;
@@ -44,4 +44,21 @@ impl From<Invalid> for Fault {
     fn from(invalid: Invalid) -> Fault {
         Fault::Invalid(invalid)
     }
+}
+
+/// Why a credential is invalid. Clients get the same response in all cases.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unknown {
+    /// The text is not that of an existing token or session.
+    Credential,
+    /// The credential has expired.
+    Expired,
+    /// The tenant is suspended or gone.
+    Suspended,
+    /// A JSON Web Token whose rule names a tenant that does not exist.
+    NoTenant,
+    /// A JSON Web Token that matches none of the operator's rules.
+    NoRule,
+    /// An invalid JSON Web Token, with the reason. The reason never contains part of the token.
+    Jwt(&'static str),
 }

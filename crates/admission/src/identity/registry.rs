@@ -2,7 +2,7 @@
 //! of tenants, users and sessions are in `tenants.rs`, `users.rs` and `sessions.rs`; `follow.rs` writes and applies
 //! them.
 
-use super::fault::Fault;
+use super::fault::{Fault, Unknown};
 use super::jwt::Issuers;
 use super::secret::{Digest, Parts};
 use super::sessions::Sessions;
@@ -67,23 +67,6 @@ impl From<VaultError> for Fault {
             VaultError::Unknown(why) => Fault::Unknown(why),
         }
     }
-}
-
-/// Why a credential is invalid. Clients get the same response in all cases.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unknown {
-    /// The text is not that of an existing token or session.
-    Credential,
-    /// The credential has expired.
-    Expired,
-    /// The tenant is suspended or gone.
-    Suspended,
-    /// A JSON Web Token whose rule names a tenant that does not exist.
-    NoTenant,
-    /// A JSON Web Token that matches none of the operator's rules.
-    NoRule,
-    /// An invalid JSON Web Token, with the reason. The reason never contains part of the token.
-    Jwt(&'static str),
 }
 
 /// A new token.

@@ -8,9 +8,9 @@
 //! Their clocks should agree. A session of an issuer's user has the rights that the rules granted, and is valid only at
 //! servers that have the same rules.
 
-use super::fault::Fault;
+use super::fault::{Fault, Unknown};
 use super::jwt::Issuers;
-use super::registry::{KINDS, Registry, State, Unknown, read, record};
+use super::registry::{KINDS, Registry, State, read, record};
 use super::secret::{self, Parts};
 use super::session::{Federated, Record, Session, SessionLimits, micros};
 use super::{Identity, Login, PasswordDigest, User};

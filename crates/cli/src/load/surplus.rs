@@ -4,7 +4,7 @@ use super::LoadArgs;
 use super::input_name::{STANDARD_INPUT, quoted};
 use crate::failure::Failure;
 use crate::units::count_text;
-use meridian_formats::{OnError, ReadError, ReadOptions, RejectedEvent, Rejects, Report, Unknown};
+use meridian_formats::{OnError, ReadError, ReadOptions, RejectedEvent, Rejects, Report};
 use meridian_model::Invalid;
 use serde_json::json;
 use std::fs::File;
@@ -64,17 +64,6 @@ fn line(input: &str, rejected: &RejectedEvent<'_>) -> String {
     }
     line.push('\n');
     line
-}
-
-/// Applies the command line to the options of the reader.
-pub fn apply(args: &LoadArgs, options: &mut ReadOptions) {
-    let surplus = |drop: bool| if drop { Unknown::Ignore } else { Unknown::Refuse };
-    options.heights = surplus(args.drop_z);
-    options.ids = surplus(args.drop_ids);
-    options.mend = args.invalid == "repair";
-    if args.invalid != "refuse" {
-        options.on_error = OnError::Skip;
-    }
 }
 
 /// Command that flattens nested objects: the names on the path to a value are joined by dots.

@@ -73,11 +73,12 @@ pub use meridian_model::policy::lease::Term;
 pub use next::NextLevel;
 pub use orders::{Done, Order, OrderKind, Orders};
 pub use peers::{Peers, SERVER_HELD};
+pub use pins::Serves;
 pub(crate) use records::RECORDS;
 pub use records::SharedRecords;
 pub use restoring::check_whole;
 pub use roll::{Condition, Node, OnRoll, Roll};
-pub use scan_servers::{ScanServer, ScanServers, Serves};
+pub use scan_servers::{ScanServer, ScanServers};
 pub use storage::BucketStorage;
 pub use survey::{
     FlushedTotals, GroupOwner, PIN_HELD, PinUse, ReaderPin, StoredStatus, Survey, SurveyedCollection, Tail,

@@ -76,8 +76,8 @@ impl StartMessage {
     }
 }
 
-/// Returns the options that name where the tokens are. Without them, the command in a hint would create a
-/// token in another folder.
+/// Returns the options that name where the tokens are. Without them, the command in a hint would create a token in
+/// another folder.
 pub(super) fn tokens_at(bucket: Option<&str>, folder: Option<&Path>) -> String {
     match (bucket, folder) {
         (Some(bucket), _) if bucket.starts_with("s3://") => format!("--bucket {bucket} --config FILE"),
