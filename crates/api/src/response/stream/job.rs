@@ -1,5 +1,5 @@
-//! Runs a query in steps. While its client reads, it has a thread and a permit of the [`meridian_admission::gate::Gate`]; while the client does
-//! not read, it has neither.
+//! Runs a query in steps. While its client reads, it has a thread and a permit; while the client does not read, it has
+//! neither.
 //!
 //! Between two runs, the state of a query is a [`Source`]. It is kept in a task that waits for the client, then for a
 //! permit, and hands it to a thread again. The number of slow clients is therefore bounded by memory (see
