@@ -4,73 +4,14 @@
 //! them like a crash when they move to another one. So one protocol serves starts, crashes and takeovers: the
 //! checkpoint and its catch-up.
 
-use super::census::Census;
-use super::claim::Claim;
-use super::event_queue::EventQueue;
-use super::ledgers::Ledgers;
-use super::registry::{RECORDS, SavedSearches};
-use super::settings::SavedSettings;
-use super::slot::{Slot, SlotRecords};
-use meridian_backend::{Backend, Clock, Random, Records, StoreError};
-use meridian_federation::Searches;
-use meridian_model::{Background, Subscriber, WrittenBatch};
+use super::claim::{AssignmentCheck, Claim};
+use super::event_queue::Feed;
+use super::parts::SlotParts;
+use super::registry::SavedSearches;
+use meridian_backend::StoreError;
 use parking_lot::{Mutex, RwLock};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-
-/// Returns true while the saved searches are assigned to this process, by its own clock.
-pub type AssignmentCheck = Arc<dyn Fn() -> bool + Send + Sync>;
-
-/// Components from which saved searches are opened, each time.
-#[derive(Clone)]
-pub struct Parts {
-    /// Queries, and searches for polls.
-    pub searches: Arc<Searches>,
-    /// The collections, and the records.
-    pub backend: Arc<dyn Backend>,
-    /// Tenants.
-    pub ledgers: Ledgers,
-    /// Matches events on behalf of their tenants.
-    pub background: Arc<dyn Background>,
-    /// The operator's settings.
-    pub settings: SavedSettings,
-    /// The clock.
-    pub clock: Arc<dyn Clock>,
-    /// Randomness.
-    pub random: Arc<dyn Random>,
-}
-
-/// The components, and which of the saved searches are opened from them.
-#[derive(Clone)]
-pub(super) struct SlotParts {
-    pub(super) parts: Parts,
-    /// The slot; `None` for all.
-    pub(super) slot: Option<Slot>,
-    /// Totals over all slots, if there are several.
-    pub(super) census: Option<Arc<Census>>,
-}
-
-impl SlotParts {
-    /// For all saved searches.
-    pub(super) fn whole(parts: Parts) -> SlotParts {
-        SlotParts { parts, slot: None, census: None }
-    }
-
-    /// Returns the same components, enabled or not.
-    pub(super) fn enabled(&self, enabled: bool) -> SlotParts {
-        let settings = SavedSettings { enabled, ..self.parts.settings.clone() };
-        SlotParts { parts: Parts { settings, ..self.parts.clone() }, ..self.clone() }
-    }
-
-    /// Returns their records.
-    pub(super) fn records(&self) -> Arc<dyn Records> {
-        let records = self.parts.backend.records(RECORDS);
-        match self.slot {
-            Some(slot) => Arc::new(SlotRecords::new(slot, records)),
-            None => records,
-        }
-    }
-}
 
 /// The saved searches of a process, or those of a slot.
 pub struct AssignedSearches {
@@ -84,8 +25,8 @@ pub struct AssignedSearches {
 }
 
 impl AssignedSearches {
-    /// Opens them if [`SavedSettings::enabled`], for a process that has them to itself. Otherwise there are none until
-    /// [`AssignedSearches::take`].
+    /// Opens them if [`super::SavedSettings::enabled`], for a process that has them to itself. Otherwise there are none
+    /// until [`AssignedSearches::take`].
     pub(super) fn open(parts: SlotParts) -> AssignedSearches {
         let feed = Arc::new(Feed::default());
         parts.parts.backend.subscribe(feed.clone());
@@ -163,33 +104,5 @@ impl AssignedSearches {
         let mut stopped = self.stopped.lock();
         *stopped = true;
         self.current().stop()
-    }
-}
-
-/// Forwards new events to the queue of the saved searches that run here. Subscribed once, as subscriptions do not end.
-#[derive(Debug, Default)]
-pub(super) struct Feed(RwLock<Option<Arc<EventQueue>>>);
-
-impl Feed {
-    /// Forwards events to this queue from now on.
-    pub(super) fn begin(&self, queue: &Arc<EventQueue>) {
-        *self.0.write() = Some(queue.clone());
-    }
-
-    /// Stops forwarding events to this queue.
-    pub(super) fn end(&self, queue: &Arc<EventQueue>) {
-        self.0.write().take_if(|current| Arc::ptr_eq(current, queue));
-    }
-}
-
-impl Subscriber for Feed {
-    fn listens(&self) -> bool {
-        self.0.read().as_ref().is_some_and(|queue| queue.listens())
-    }
-
-    fn notify(&self, written: WrittenBatch) {
-        if let Some(queue) = &*self.0.read() {
-            queue.notify(written);
-        }
     }
 }

@@ -3,8 +3,7 @@
 use super::checkpoint::{self, Checkpoint};
 use super::claim::{self, Runs};
 use super::clean_state::{self, CleanState};
-use super::poll::SEEN;
-use super::recovery::is_id;
+use super::records::{SEEN, is_id};
 use super::slot::Slot;
 use meridian_model::RecordPart;
 use serde_json::{Map, Value};

@@ -4,11 +4,12 @@
 //! If there are too many, only the newest are processed, and each saved search reports what was left out.
 
 use super::checkpoint::{LogPosition, Positions, unopened_of};
-use super::matcher::Origin;
+use super::checkpoints::Checkpoints;
+use super::missed::MissedEvents;
+use super::progress::Origin;
 use super::registry::SavedSearches;
 use super::search::SavedSearch;
-use super::slots_before::Checkpoints;
-use meridian_backend::{Collection, StoreError};
+use meridian_backend::StoreError;
 use meridian_federation::provider::LocalProvider;
 use meridian_model::Seq;
 use std::collections::{BTreeMap, HashMap};
@@ -21,17 +22,6 @@ const RETRY: Duration = Duration::from_millis(250);
 
 /// A saved search from before the start, and the positions of collections at its creation, if its record has them.
 pub(super) type RecoveredSearch = (Arc<SavedSearch>, Option<Positions>);
-
-/// The events of a collection to process.
-#[derive(Debug)]
-pub(super) struct CatchUp {
-    tenant: Arc<str>,
-    collection: Arc<dyn Collection>,
-    /// Up to this position. Later events arrive through the queue.
-    upto: meridian_model::Positions,
-    /// The position after which each saved search needs events, by number.
-    from: HashMap<u64, meridian_model::Positions>,
-}
 
 impl SavedSearches {
     /// Records what these saved searches have missed, up to positions that the queue's events follow or overlap.
@@ -76,7 +66,7 @@ impl SavedSearches {
                 let covering = searches.iter().filter(|(search, _)| search.definition.covers(collection.name()));
                 let from: HashMap<u64, meridian_model::Positions> = covering.filter_map(from).collect();
                 if !from.is_empty() {
-                    self.missed.lock().push(CatchUp { tenant: tenant.clone(), collection, upto, from });
+                    self.missed.lock().push(MissedEvents { tenant: tenant.clone(), collection, upto, from });
                 }
             }
         }
@@ -114,7 +104,7 @@ impl SavedSearches {
     }
 
     /// Processes missed events; retries until the server that has them responds.
-    fn process_patiently(&self, missed: &CatchUp) -> Result<bool, StoreError> {
+    fn process_patiently(&self, missed: &MissedEvents) -> Result<bool, StoreError> {
         let mut done = BTreeMap::new();
         loop {
             match self.process_missed(missed, &mut done) {
@@ -129,7 +119,7 @@ impl SavedSearches {
     }
 
     /// `done`: the last event of each partition that an earlier attempt has processed.
-    fn process_missed(&self, missed: &CatchUp, done: &mut BTreeMap<usize, Seq>) -> Result<bool, StoreError> {
+    fn process_missed(&self, missed: &MissedEvents, done: &mut BTreeMap<usize, Seq>) -> Result<bool, StoreError> {
         let (name, most) = (missed.collection.name(), self.settings.catch_up);
         let collection: Arc<str> = name.into();
         // One pass for all saved searches, from the earliest position of any; `wants` excludes what each has seen.
@@ -168,7 +158,7 @@ impl SavedSearches {
     }
 
     /// Reports to the affected saved searches what they have lost.
-    fn report_missed(&self, missed: &CatchUp, left_out: u64, detail: &str) {
+    fn report_missed(&self, missed: &MissedEvents, left_out: u64, detail: &str) {
         self.left_out.fetch_add(left_out, Ordering::Relaxed);
         let registry = self.registry.lock();
         let searches: Vec<Arc<SavedSearch>> = registry.all.values().map(|entry| entry.search.clone()).collect();

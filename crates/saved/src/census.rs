@@ -1,7 +1,7 @@
 //! Counts the saved searches of all slots: quotas and limits cover all of them, while a gateway runs only some.
 
 use super::definition::counted;
-use super::recovery::{is_id, tenant_of};
+use super::records::{is_id, tenant_of};
 use meridian_backend::{Records, StoreError};
 use meridian_model::policy::pool::Pool;
 use parking_lot::Mutex;

@@ -3,7 +3,7 @@
 use super::checkpoint::positions_of;
 use super::clean_state::SearchState;
 use super::definition::Definition;
-use super::poll::seen_of;
+use super::records::seen_of;
 use super::registry::SavedSearches;
 use super::search::SavedSearch;
 use meridian_admission::identity::DEFAULT_TENANT;

@@ -24,6 +24,9 @@ const NUMBERS: u64 = 1 << 32;
 /// Max attempts to make a change while others change the records.
 const TURNS: usize = 64;
 
+/// Returns true while the saved searches are assigned to this process, by its own clock.
+pub type AssignmentCheck = Arc<dyn Fn() -> bool + Send + Sync>;
+
 /// The record.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Runs {

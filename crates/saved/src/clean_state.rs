@@ -9,6 +9,8 @@ use super::dead_letters::WebhookState;
 use super::fences::Objects;
 use super::search::Origin;
 use meridian_admission::identity::DEFAULT_TENANT;
+use meridian_backend::StoreError;
+use meridian_model::Invalid;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,6 +29,15 @@ pub(super) struct CleanState {
 }
 
 impl CleanState {
+    /// Reads the record, if there is one.
+    ///
+    /// # Errors
+    /// [`StoreError::Invalid`] if it is unreadable.
+    pub(super) fn read(bytes: Option<Vec<u8>>) -> Result<Option<CleanState>, StoreError> {
+        let kept = bytes.map(|bytes| serde_json::from_slice(&bytes)).transpose();
+        kept.map_err(|e| Invalid::new(format!("it does not read: {e}")).into())
+    }
+
     /// Returns its part for one tenant with these saved searches.
     pub(super) fn only(mut self, tenant: &str, ids: &BTreeSet<String>) -> CleanState {
         if tenant != DEFAULT_TENANT {

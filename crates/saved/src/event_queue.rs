@@ -6,7 +6,7 @@
 
 use super::fair_queue::FairQueue;
 use meridian_model::{Subscriber, WrittenBatch};
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, RwLock};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -164,6 +164,34 @@ impl Subscriber for EventQueue {
         // Unlocked before the notification, so that the matcher does not wake into a held lock.
         drop(queue);
         self.changed.notify_one();
+    }
+}
+
+/// Forwards new events to the queue of the saved searches that run here. Subscribed once, as subscriptions do not end.
+#[derive(Debug, Default)]
+pub(super) struct Feed(RwLock<Option<Arc<EventQueue>>>);
+
+impl Feed {
+    /// Forwards events to this queue from now on.
+    pub(super) fn begin(&self, queue: &Arc<EventQueue>) {
+        *self.0.write() = Some(queue.clone());
+    }
+
+    /// Stops forwarding events to this queue.
+    pub(super) fn end(&self, queue: &Arc<EventQueue>) {
+        self.0.write().take_if(|current| Arc::ptr_eq(current, queue));
+    }
+}
+
+impl Subscriber for Feed {
+    fn listens(&self) -> bool {
+        self.0.read().as_ref().is_some_and(|queue| queue.listens())
+    }
+
+    fn notify(&self, written: WrittenBatch) {
+        if let Some(queue) = &*self.0.read() {
+            queue.notify(written);
+        }
     }
 }
 

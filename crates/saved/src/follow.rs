@@ -2,8 +2,8 @@
 //! tenant, and an owner moves its own into the bucket. Those added by another server are matched here once their
 //! records are seen.
 
-use super::poll::{self, SEEN};
-use super::recovery::is_id;
+use super::poll_schedule;
+use super::records::{SEEN, is_id};
 use super::registry::SavedSearches;
 use meridian_backend::StoreError;
 use std::collections::{BTreeSet, HashMap};
@@ -93,7 +93,7 @@ impl SavedSearches {
             Ok((search, _)) => {
                 let search = self.enter(search);
                 if let Some(pause) = search.definition.poll {
-                    self.polls_due.add(poll::spread(pause, self.random.next_u64()), &search);
+                    self.polls_due.add(poll_schedule::spread(pause, self.random.next_u64()), &search);
                 }
             }
             // It has something this version cannot read.

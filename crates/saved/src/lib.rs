@@ -3,7 +3,7 @@
 //! An event goes from the store's acknowledgement through a bounded queue (`event_queue.rs`) to a single thread. The
 //! thread finds the questions of the event's tenant that it matches (`matcher.rs`, with the index in `index.rs` and
 //! `grid.rs`). Packets go to their readers: streams and webhooks (`webhook.rs`). No write waits for any of this.
-//! Events, polls and calls of tenants are processed in turn (`turns.rs`).
+//! Events, polls and calls of tenants are processed in turn (`fair_queue.rs`).
 //!
 //! A checkpoint records the positions up to which events were processed (`checkpoint.rs`); a start catches up from
 //! there (`catch_up.rs`). In a cluster, gateways divide the saved searches in slots (`slots.rs`). One gateway runs a
@@ -16,6 +16,7 @@ mod catch_up;
 mod census;
 mod changes;
 mod checkpoint;
+mod checkpoints;
 mod claim;
 mod clean_state;
 mod dead_letters;
@@ -28,11 +29,17 @@ mod follow;
 mod grid;
 mod index;
 mod ledgers;
+mod lifecycle;
+mod match_index;
 mod matcher;
+mod missed;
 mod opening;
+mod parts;
 mod permits;
 mod poll;
+mod poll_schedule;
 mod progress;
+mod records;
 mod recovery;
 mod registry;
 mod retention;
@@ -47,12 +54,14 @@ mod webhook;
 #[cfg(test)]
 mod tests;
 
-pub use assigned::{AssignmentCheck, Parts};
 pub use backup::BackupParts;
+pub use claim::AssignmentCheck;
 pub use definition::{Definition, Webhook};
 pub use figures::SavedFigures;
 pub use ledgers::Ledgers;
-pub use registry::{RECORDS, SavedSearches};
+pub use parts::Parts;
+pub use records::RECORDS;
+pub use registry::SavedSearches;
 pub use search::SavedSearch;
 pub use settings::{SavedSettings, WebhookSettings};
 pub use slot::{SLOTS, Slot};

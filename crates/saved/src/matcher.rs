@@ -2,7 +2,8 @@
 
 use super::event_queue::EventQueue;
 use super::fences::TenantFences;
-use super::index::{Common, Index};
+use super::match_index::MatchIndex;
+use super::progress::Origin;
 use super::registry::SavedSearches;
 use super::search::SavedSearch;
 use meridian_federation::event::Events;
@@ -19,27 +20,6 @@ use std::sync::{Arc, Weak};
 /// Events matched before the matches are sent. Between chunks the index is unlocked, so that saved searches can be
 /// created and deleted.
 const CHUNK: usize = 256;
-
-/// The saved searches of a tenant by what they match.
-#[derive(Debug)]
-pub(super) struct MatchIndex {
-    pub(super) index: Index<Arc<SavedSearch>>,
-    /// Saved searches that report moving objects, by number.
-    pub(super) fences: HashMap<u64, Arc<SavedSearch>>,
-}
-
-impl MatchIndex {
-    pub(super) fn new(common: Arc<Common>) -> MatchIndex {
-        MatchIndex { index: Index::new(common), fences: HashMap::new() }
-    }
-}
-
-/// The origin of events: their collection, and its tenant.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Origin<'a> {
-    pub(super) tenant: &'a Arc<str>,
-    pub(super) collection: &'a Arc<str>,
-}
 
 /// A match of an event with a saved search.
 struct Match {

@@ -1,29 +1,19 @@
 //! Opens saved searches, in a process that has them to itself or has claimed them in a cluster.
 
-use super::assigned::{AssignmentCheck, Feed, Parts, SlotParts};
-use super::claim::Claim;
-use super::event_queue::EventQueue;
+use super::claim::{AssignmentCheck, Claim};
+use super::event_queue::{EventQueue, Feed};
 use super::fences::TenantFences;
-use super::poll::PollSchedule;
+use super::parts::{Parts, SlotParts};
+use super::poll_schedule::PollSchedule;
 use super::progress::Progress;
-use super::registry::{RECORDS, Registry, SavedSearches};
+use super::records::{RECORDS, StoredRecords};
+use super::registry::{Registry, SavedSearches};
 use super::retention::PacketRetention;
 use super::webhook::WebhookClient;
 use meridian_backend::{Records, StoreError};
 use parking_lot::{Mutex, RwLock};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-
-/// Reads a record by its name.
-type Get<'a> = Box<dyn Fn(&str) -> Result<Option<Vec<u8>>, StoreError> + 'a>;
-
-/// The records that an opening reads.
-pub(super) struct StoredRecords<'a> {
-    /// Their names, sorted.
-    pub(super) names: Vec<String>,
-    /// Returns a record; `None` if there is none with this name.
-    pub(super) get: Get<'a>,
-}
 
 impl SavedSearches {
     /// Opens the saved searches of a process that has them to itself. Unreadable records are logged, listed and left

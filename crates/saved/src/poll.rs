@@ -1,78 +1,19 @@
 //! Polling: queries remote providers at intervals for saved searches, with bounded concurrency, and sends only new
 //! results.
 
-use super::fair_queue::FairQueue;
 use super::ledgers::suspended;
+use super::records::seen_of;
 use super::registry::SavedSearches;
 use super::search::SavedSearch;
 use meridian_federation::hash;
 use meridian_federation::provider::LocalProvider;
 use meridian_federation::{Priority, Question, SearchClient, SearchKey};
 use meridian_model::FenceTransition;
-use parking_lot::Mutex;
 use serde_json::Value;
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-use std::collections::binary_heap::PeekMut;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinSet;
-use tokio::time::{Duration, Instant};
-
-/// The saved searches to poll.
-#[derive(Debug)]
-pub(super) struct PollSchedule {
-    polls: Mutex<Polls>,
-    changed: Notify,
-    places: Arc<Semaphore>,
-}
-
-#[derive(Debug, Default)]
-struct Polls {
-    /// By due time: tenant and id.
-    later: BinaryHeap<Reverse<(Instant, Arc<str>, String)>>,
-    /// Due polls, one of each tenant in turn.
-    due: FairQueue<String>,
-}
-
-impl PollSchedule {
-    pub(super) fn new(at_once: usize) -> PollSchedule {
-        let places = Arc::new(Semaphore::new(at_once.max(1)));
-        PollSchedule { polls: Mutex::default(), changed: Notify::new(), places }
-    }
-
-    /// Schedules a saved search.
-    pub(super) fn add(&self, at: Instant, search: &SavedSearch) {
-        let (tenant, id) = (search.definition.tenant.clone(), search.id.clone());
-        self.polls.lock().later.push(Reverse((at, tenant, id)));
-        self.changed.notify_one();
-    }
-
-    /// Waits for the next due saved search and returns it.
-    async fn next(&self) -> String {
-        loop {
-            let first = {
-                let mut polls = self.polls.lock();
-                let Polls { later, due } = &mut *polls;
-                let now = Instant::now();
-                while let Some(first) = later.peek_mut().filter(|first| first.0.0 <= now) {
-                    let Reverse((_, tenant, id)) = PeekMut::pop(first);
-                    due.push(&tenant, 1, id);
-                }
-                if let Some(id) = due.pop() {
-                    return id;
-                }
-                later.peek().map(|Reverse((at, ..))| *at)
-            };
-            // An entry added meanwhile stays until its turn.
-            match first {
-                None => self.changed.notified().await,
-                Some(at) => drop(tokio::time::timeout_at(at, self.changed.notified()).await),
-            }
-        }
-    }
-}
+use tokio::time::Instant;
 
 /// Polls saved searches as they fall due, until dropped.
 pub(super) async fn run(saved: Arc<SavedSearches>) {
@@ -143,14 +84,6 @@ async fn poll(saved: &SavedSearches, search: &SavedSearch) {
     }
 }
 
-/// Suffix of the record of results seen.
-pub(super) const SEEN: &str = "-seen";
-
-/// Name of the record of results seen.
-pub(super) fn seen_of(id: &str) -> String {
-    format!("{id}{SEEN}")
-}
-
 /// Sends the new results in a packet of a poll.
 fn take(saved: &SavedSearches, search: &SavedSearch, packet: &str) {
     let Ok(packet) = serde_json::from_str::<Value>(packet) else { return };
@@ -184,9 +117,4 @@ fn take(saved: &SavedSearches, search: &SavedSearch, packet: &str) {
         }
         _ => {}
     }
-}
-
-/// Returns the time of a saved search's first poll after a start, spread so that they do not all run at once.
-pub(super) fn spread(pause: Duration, random: u64) -> Instant {
-    Instant::now() + pause.mul_f64((random >> 11) as f64 / (1_u64 << 53) as f64)
 }

@@ -1,26 +1,27 @@
-//! The progress of the matcher: in memory, and written as the checkpoint soon after a change.
+//! The progress of the matcher: in memory, and as the checkpoint that is written from it.
 
 use super::checkpoint::{
     Checkpoint, LogPosition, Positions, RECORD, SearchPositions, earliest, positions_of, unopened_of,
 };
-use super::matcher::Origin;
-use super::registry::SavedSearches;
+use super::checkpoints::Checkpoints;
 use super::search::SavedSearch;
-use super::slots_before::Checkpoints;
 use meridian_admission::identity::DEFAULT_TENANT;
-use meridian_backend::StoreError;
+use meridian_backend::{Backend, Records, StoreError};
 use meridian_model::Invalid;
 use parking_lot::Mutex;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use tokio::time::{Duration, Instant};
 
-/// Min time between two writes of it. They take at most one twentieth of the time.
-const EVERY: Duration = Duration::from_secs(1);
-const SHARE: u32 = 20;
 /// Saved searches removed at a time, while the matcher waits.
 const FORGOTTEN: usize = 256;
+
+/// The origin of events: their collection, and its tenant.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Origin<'a> {
+    pub(super) tenant: &'a Arc<str>,
+    pub(super) collection: &'a Arc<str>,
+}
 
 /// The progress of the matcher, in memory.
 #[derive(Debug, Default)]
@@ -100,27 +101,30 @@ impl Progress {
         self.state.lock().waited.clear();
         self.caught_up.store(true, Ordering::Release);
     }
-}
 
-impl SavedSearches {
     /// Continues from the record with these bytes.
     ///
     /// # Errors
     /// Those of [`list`](meridian_backend::Backend::list) and [`damaged`](meridian_backend::Backend::damaged).
-    pub(super) fn resume_at(&self, checkpoints: &Checkpoints, bytes: Vec<u8>) -> Result<(), StoreError> {
-        checkpoints.all().try_for_each(|checkpoint| self.resume_by(checkpoint))?;
-        *self.progress.written.lock() = bytes;
+    pub(super) fn resume_at(
+        &self,
+        backend: &dyn Backend,
+        checkpoints: &Checkpoints,
+        bytes: Vec<u8>,
+    ) -> Result<(), StoreError> {
+        checkpoints.all().try_for_each(|checkpoint| self.resume_by(backend, checkpoint))?;
+        *self.written.lock() = bytes;
         Ok(())
     }
 
     /// With several checkpoints, the earliest positions count.
-    fn resume_by(&self, checkpoint: &Checkpoint) -> Result<(), StoreError> {
+    fn resume_by(&self, backend: &dyn Backend, checkpoint: &Checkpoint) -> Result<(), StoreError> {
         let of_default = (DEFAULT_TENANT, &checkpoint.collections);
         let of_others = checkpoint.tenants.iter().map(|(tenant, places)| (tenant.as_str(), places));
         for (tenant, places) in std::iter::once(of_default).chain(of_others) {
             // Read before the list, which may contain one that is opened meanwhile.
-            let unopened = unopened_of(self.backend.as_ref(), tenant)?;
-            let there = positions_of(self.backend.as_ref(), tenant)?;
+            let unopened = unopened_of(backend, tenant)?;
+            let there = positions_of(backend, tenant)?;
             for (name, LogPosition { made, position }) in places {
                 let position = match there.get(name) {
                     // An ephemeral collection restarts at 0.
@@ -130,12 +134,12 @@ impl SavedSearches {
                     _ => continue,
                 };
                 let place = Origin { tenant: &tenant.into(), collection: &name.as_str().into() };
-                let known = self.progress.place(place).filter(|known| known.made == *made);
+                let known = self.place(place).filter(|known| known.made == *made);
                 let position = known.map_or(position.clone(), |known| known.position.earlier(&position));
-                self.progress.mark_processed(place, *made, position);
+                self.mark_processed(place, *made, position);
             }
         }
-        self.progress.state.lock().waited.extend(checkpoint.waiting.clone());
+        self.state.lock().waited.extend(checkpoint.waiting.clone());
         Ok(())
     }
 
@@ -143,34 +147,40 @@ impl SavedSearches {
     ///
     /// # Errors
     /// Those of [`list`](meridian_backend::Backend::list).
-    pub(super) fn mark_all_processed(&self, tenant: &Arc<str>) -> Result<(), StoreError> {
-        for collection in self.backend.list(tenant)? {
+    pub(super) fn mark_all_processed(&self, backend: &dyn Backend, tenant: &Arc<str>) -> Result<(), StoreError> {
+        for collection in backend.list(tenant)? {
             let place = Origin { tenant, collection: &collection.name().into() };
-            self.progress.mark_processed(place, collection.created(), collection.position());
+            self.mark_processed(place, collection.created(), collection.position());
         }
         Ok(())
     }
 
     /// Writes the checkpoint if it has changed, but not before the catch-up is done. The `last` write is that of a
     /// clean stop, which also writes the unread packets. No write follows it.
-    pub(super) fn write_checkpoint(&self, last: bool) -> Result<(), StoreError> {
-        let mut written = self.progress.written.lock();
-        if !self.progress.caught_up.load(Ordering::Acquire) {
+    pub(super) fn write(&self, records: &dyn Records, backend: &dyn Backend, last: bool) -> Result<(), StoreError> {
+        let mut written = self.written.lock();
+        if !self.caught_up.load(Ordering::Acquire) {
             return Ok(());
         }
         // After the last write the record is frozen: a later one would drop the flag that a clean state exists.
-        self.progress.caught_up.store(!last, Ordering::Release);
-        self.put_looked(&mut written, last)
+        self.caught_up.store(!last, Ordering::Release);
+        self.put_looked(records, backend, &mut written, last)
     }
 
     /// Writes the checkpoint before the catch-up is done: what was unread before the start still is, and the kept
     /// packets still exist.
-    pub(super) fn write_waiting(&self) -> Result<(), StoreError> {
-        self.put_looked(&mut self.progress.written.lock(), false)
+    pub(super) fn write_waiting(&self, records: &dyn Records, backend: &dyn Backend) -> Result<(), StoreError> {
+        self.put_looked(records, backend, &mut self.written.lock(), false)
     }
 
-    fn put_looked(&self, written: &mut Vec<u8>, kept: bool) -> Result<(), StoreError> {
-        let checkpoint = self.checkpoint(kept);
+    fn put_looked(
+        &self,
+        records: &dyn Records,
+        backend: &dyn Backend,
+        written: &mut Vec<u8>,
+        kept: bool,
+    ) -> Result<(), StoreError> {
+        let checkpoint = self.checkpoint(backend, kept);
         let nothing =
             checkpoint.collections.is_empty() && checkpoint.tenants.is_empty() && checkpoint.waiting.is_empty();
         if written.is_empty() && nothing && !kept {
@@ -179,16 +189,16 @@ impl SavedSearches {
         let bytes = serde_json::to_vec(&checkpoint).map_err(|e| Invalid::new(e.to_string()))?;
         // An idle server writes nothing: the record changes only with events.
         if *written != bytes {
-            self.records.put(RECORD, &bytes)?;
+            records.put(RECORD, &bytes)?;
             *written = bytes;
         }
         Ok(())
     }
 
-    fn checkpoint(&self, kept: bool) -> Checkpoint {
+    fn checkpoint(&self, backend: &dyn Backend, kept: bool) -> Checkpoint {
         // The matcher marks packets as unread before it advances the position. Reading both under one lock keeps them
         // consistent.
-        let state = self.progress.state.lock();
+        let state = self.state.lock();
         let (places, unread) = (state.places.clone(), state.unread.values().cloned().collect::<Vec<_>>());
         let mut checkpoint = Checkpoint { waiting: state.waited.clone(), kept, ..Checkpoint::default() };
         // There may be very many, and the matcher must not wait meanwhile.
@@ -205,15 +215,15 @@ impl SavedSearches {
                 }
             }
         }
-        self.progress.forget(&read);
+        self.forget(&read);
         // Positions of removed collections are dropped; otherwise the record would grow with every collection ever
         // created.
         for (tenant, places) in places {
-            let there = positions_of(self.backend.as_ref(), &tenant).ok();
+            let there = positions_of(backend, &tenant).ok();
             let lacks = |there: &Positions| places.keys().any(|name| !there.contains_key(&**name));
             // One that cannot be opened now keeps its position. These are only listed if one is missing.
             let unopened = match there.as_ref().is_some_and(lacks) {
-                true => unopened_of(self.backend.as_ref(), &tenant).ok(),
+                true => unopened_of(backend, &tenant).ok(),
                 false => Some(BTreeSet::new()),
             };
             let there_still = |name: &str, place: &LogPosition| match (&there, &unopened) {
@@ -235,22 +245,5 @@ impl SavedSearches {
             }
         }
         checkpoint
-    }
-}
-
-/// Writes the checkpoint regularly, until dropped.
-pub(super) async fn keep(saved: Arc<SavedSearches>) {
-    let (mut pause, mut failing) = (EVERY, false);
-    loop {
-        tokio::time::sleep(pause).await;
-        let (writing, begun) = (saved.clone(), Instant::now());
-        let written = tokio::task::spawn_blocking(move || writing.write_checkpoint(false)).await;
-        // A slow disk, or a hundred thousand saved searches, must not keep this task writing all the time.
-        pause = EVERY.max(begun.elapsed() * SHARE);
-        let failed = written.ok().and_then(Result::err);
-        if let Some(error) = failed.as_ref().filter(|_| !failing) {
-            tracing::error!(%error, "the checkpoint of saved searches cannot be written: more events are reported twice after a crash");
-        }
-        failing = failed.is_some();
     }
 }

@@ -2,14 +2,14 @@
 
 use super::catch_up::RecoveredSearch;
 use super::checkpoint::{self, Checkpoint, Positions, positions_of};
+use super::checkpoints::Checkpoints;
 use super::clean_state::{self, CleanState, SearchState};
 use super::definition::Definition;
-use super::opening::StoredRecords;
-use super::poll::{self, SEEN, seen_of};
+use super::poll_schedule;
+use super::records::{SEEN, StoredRecords, is_id, seen_of, tenant_of};
 use super::registry::SavedSearches;
 use super::search::{SavedSearch, SentHashes};
 use super::slot::Slot;
-use super::slots_before::Checkpoints;
 use meridian_admission::identity::DEFAULT_TENANT;
 use meridian_backend::StoreError;
 use meridian_model::policy::access::Pattern;
@@ -29,7 +29,7 @@ impl SavedSearches {
     pub(super) fn read_all(&self, stored: &StoredRecords<'_>) -> Result<(), StoreError> {
         let damaged = |name: &str, why: String| self.note_damage(name, why);
         let StoredRecords { names, get } = stored;
-        let mut kept = get(clean_state::RECORD).and_then(read_clean_state).unwrap_or_else(|e| {
+        let mut kept = get(clean_state::RECORD).and_then(CleanState::read).unwrap_or_else(|e| {
             damaged(clean_state::RECORD, e.to_string());
             None
         });
@@ -45,7 +45,7 @@ impl SavedSearches {
                 Ok((search, since)) => {
                     let search = self.enter(search);
                     if let Some(pause) = search.definition.poll {
-                        self.polls_due.add(poll::spread(pause, self.random.next_u64()), &search);
+                        self.polls_due.add(poll_schedule::spread(pause, self.random.next_u64()), &search);
                     }
                     all.push((search, since));
                 }
@@ -113,20 +113,24 @@ impl SavedSearches {
                     checkpoint.follow_renames(&tenant, &searches, &positions_of(self.backend.as_ref(), &tenant)?);
                 }
                 let checkpoints = Checkpoints::new(checkpoint, slots);
-                self.resume_at(&checkpoints, bytes)?;
+                self.progress.resume_at(self.backend.as_ref(), &checkpoints, bytes)?;
                 if checkpoints.whole().kept && !was_kept {
                     let why = "it is missing: the packets, dead letters and object positions of a clean stop are lost";
                     self.note_damage(clean_state::RECORD, why.to_owned());
                 }
                 self.note_missed(all, &checkpoints)?;
                 if checkpoints.has_slots() {
-                    self.write_waiting().and_then(|()| self.forget_slots())?;
+                    self.progress
+                        .write_waiting(self.records.as_ref(), self.backend.as_ref())
+                        .and_then(|()| self.forget_slots())?;
                 }
             }
             // Without a checkpoint the whole history would count as missed.
             Err(()) => {
                 let tenants: BTreeSet<&Arc<str>> = all.iter().map(|(search, _)| &search.definition.tenant).collect();
-                tenants.into_iter().try_for_each(|tenant| self.mark_all_processed(tenant))?;
+                tenants
+                    .into_iter()
+                    .try_for_each(|tenant| self.progress.mark_all_processed(self.backend.as_ref(), tenant))?;
             }
         }
         all.iter().for_each(|(search, _)| self.progress.unread(search));
@@ -134,7 +138,10 @@ impl SavedSearches {
             return Ok(());
         }
         // The order matters: after a crash between the two, the clean state is read again.
-        let gone = self.write_waiting().and_then(|()| self.records.remove(clean_state::RECORD));
+        let gone = self
+            .progress
+            .write_waiting(self.records.as_ref(), self.backend.as_ref())
+            .and_then(|()| self.records.remove(clean_state::RECORD));
         if let Err(e) = gone {
             // Packets with old numbers must not follow those with new ones.
             if self.is_claimed() {
@@ -193,7 +200,7 @@ impl SavedSearches {
         for _ in 0..TURNS {
             let version = self.records.since(0)?.map_or(0, |news| news.version);
             // An unreadable one is left for the next start, which reports it.
-            let Ok(Some(mut kept)) = self.records.get(clean_state::RECORD).and_then(read_clean_state) else {
+            let Ok(Some(mut kept)) = self.records.get(clean_state::RECORD).and_then(CleanState::read) else {
                 return Ok(());
             };
             kept.searches.retain(|id, _| !deleted.contains(id));
@@ -224,25 +231,4 @@ impl SavedSearches {
         ids.extend(entries.map(|(id, _)| id.clone()));
         Ok(ids)
     }
-}
-
-/// Decodes the state kept across a clean stop.
-pub(super) fn read_clean_state(bytes: Option<Vec<u8>>) -> Result<Option<CleanState>, StoreError> {
-    let kept = bytes.map(|bytes| serde_json::from_slice(&bytes)).transpose();
-    kept.map_err(|e| Invalid::new(format!("it does not read: {e}")).into())
-}
-
-/// Removes the tenant from a record's members; records from before there were other tenants have none. `None` if it is
-/// not a name.
-pub(super) fn tenant_of(members: &mut Map<String, Value>) -> Option<String> {
-    match members.shift_remove("tenant") {
-        None => Some(DEFAULT_TENANT.to_owned()),
-        Some(Value::String(tenant)) => Some(tenant),
-        Some(_) => None,
-    }
-}
-
-/// Returns true if a record with this name holds a saved search.
-pub(super) fn is_id(name: &str) -> bool {
-    name.len() == 32 && name.bytes().all(|b| b.is_ascii_hexdigit())
 }

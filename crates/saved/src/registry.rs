@@ -1,47 +1,44 @@
 //! All saved searches of a server. They are opened in `opening.rs`, recovered from disk in `recovery.rs`, and created
-//! and deleted in `changes.rs`.
+//! and deleted in `changes.rs`. They start and stop in `lifecycle.rs`.
 
-use super::assigned::AssignmentCheck;
-use super::catch_up::CatchUp;
 use super::census::Census;
 use super::checkpoint::Positions;
-use super::clean_state::{self, CleanState, SearchState};
+use super::claim::AssignmentCheck;
+use super::clean_state::SearchState;
 use super::dead_letters::WebhookState;
 use super::definition::Definition;
 use super::event_queue::EventQueue;
 use super::fences::TenantFences;
-use super::follow;
 use super::index::Common;
 use super::ledgers::{Ledgers, ledger_of};
-use super::matcher::{MatchIndex, listen};
-use super::poll::{self, PollSchedule};
-use super::progress::{self, Progress};
+use super::match_index::MatchIndex;
+use super::missed::MissedEvents;
+use super::poll_schedule::PollSchedule;
+use super::progress::Progress;
 use super::retention::PacketRetention;
 use super::search::{Counts, PollState, SavedSearch};
 use super::settings::SavedSettings;
 use super::slot::Slot;
 use super::status::SavedSearchStatus;
 use super::webhook::WebhookClient;
-use meridian_admission::identity::{DEFAULT_TENANT, Identity};
-use meridian_backend::{Backend, Clock, Random, Records, StoreError, View};
+use meridian_admission::identity::Identity;
+use meridian_backend::{Backend, Clock, Random, Records, View};
 use meridian_federation::Searches;
 use meridian_federation::delivery::Outbox;
 use meridian_federation::supervise;
+use meridian_model::Background;
 use meridian_model::policy::access::{Grant, Role};
 use meridian_model::policy::pool::Pool;
-use meridian_model::{Background, Invalid};
 use parking_lot::{Mutex, RwLock};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 /// A page of the list ends with the question that reaches this many bytes.
 const PAGE_BYTES_MAX: usize = 1 << 20;
-/// Name of the records in the data folder.
-pub const RECORDS: &str = "saved";
 
 /// The saved searches of a server, for all tenants, or those of a slot.
 pub struct SavedSearches {
@@ -70,7 +67,7 @@ pub struct SavedSearches {
     /// later ones.
     pub(super) opened_at: Mutex<HashMap<Arc<str>, Positions>>,
     /// Events to catch up on.
-    pub(super) missed: Mutex<Vec<CatchUp>>,
+    pub(super) missed: Mutex<Vec<MissedEvents>>,
     pub(super) webhooks: Arc<WebhookClient>,
     pub(super) polls_due: PollSchedule,
     pub(super) registry: Mutex<Registry>,
@@ -97,10 +94,10 @@ pub(super) struct Registry {
     pub(super) uncopied: Vec<String>,
     /// Ids of searches being created here.
     pub(super) creating: BTreeSet<String>,
-    running: bool,
-    /// The tasks for polls and the checkpoint.
-    tasks: Vec<AbortHandle>,
-    matcher: Option<std::thread::JoinHandle<()>>,
+    pub(super) running: bool,
+    /// The tasks for polls, the checkpoint and shared records.
+    pub(super) tasks: Vec<AbortHandle>,
+    pub(super) matcher: Option<std::thread::JoinHandle<()>>,
 }
 
 impl Registry {
@@ -190,109 +187,10 @@ impl SavedSearches {
         search
     }
 
-    fn sender(&self, search: &Arc<SavedSearch>) -> AbortHandle {
+    /// Starts the task that sends to the webhook of a saved search.
+    pub(super) fn sender(&self, search: &Arc<SavedSearch>) -> AbortHandle {
         let (webhooks, search) = (self.webhooks.clone(), search.clone());
         tokio::spawn(supervise("postman", move || webhooks.clone().run(search.clone()))).abort_handle()
-    }
-
-    /// Starts matching, polling and sending; does nothing if they run. Missed events are matched first.
-    ///
-    /// # Errors
-    /// If the system cannot start a thread.
-    pub fn run(self: &Arc<SavedSearches>) -> std::io::Result<()> {
-        if !self.settings.enabled {
-            return Ok(());
-        }
-        let mut registry = self.registry.lock();
-        // A gateway may be assigned them before it serves.
-        if registry.running {
-            return Ok(());
-        }
-        let (event_queue, weak) = (self.event_queue.clone(), Arc::downgrade(self));
-        let matcher =
-            std::thread::Builder::new().name("meridian-saved".to_owned()).spawn(move || listen(&event_queue, &weak))?;
-        // Under the lock, so that a saved search created now is either in the loop below or starts its own sender.
-        registry.running = true;
-        registry.matcher = Some(matcher);
-        // Copying holds a weak reference: it may wait for a blocking thread long after the server is gone.
-        let (polling, keeping, copying) = (self.clone(), self.clone(), Arc::downgrade(self));
-        tokio::task::spawn_blocking(move || copying.upgrade().inspect(|saved| saved.copy_records()));
-        registry.tasks.push(tokio::spawn(supervise("poller", move || poll::run(polling.clone()))).abort_handle());
-        registry
-            .tasks
-            .push(tokio::spawn(supervise("checkpoint", move || progress::keep(keeping.clone()))).abort_handle());
-        if self.records.is_shared() {
-            let following = self.clone();
-            registry
-                .tasks
-                .push(tokio::spawn(supervise("follower", move || follow::run(following.clone()))).abort_handle());
-        }
-        for entry in registry.all.values_mut().filter(|entry| entry.search.webhook_state.is_some()) {
-            entry.sender = Some(self.sender(&entry.search));
-        }
-        Ok(())
-    }
-
-    /// Ends readers, because the server stops. Events that still arrive are matched and kept.
-    pub fn close(&self) {
-        let mut registry = self.registry.lock();
-        registry.running = false;
-        for task in registry.tasks.drain(..) {
-            task.abort();
-        }
-        for entry in registry.all.values_mut() {
-            if let Some(sender) = entry.sender.take() {
-                sender.abort();
-            }
-            entry.search.outbox.close();
-        }
-    }
-
-    /// Ends readers, and takes no more events, because the saved searches are assigned to another process. Writes
-    /// nothing.
-    pub(super) fn abandon(&self) {
-        self.close();
-        self.event_queue.stop();
-    }
-
-    /// Processes the remaining events and writes the clean state. Blocks.
-    ///
-    /// # Errors
-    /// Errors of the disk; the next start is then like one after a crash.
-    pub fn stop(&self) -> Result<(), StoreError> {
-        self.close();
-        // After the readers have ended: what the matcher still sends stays in the outboxes and is written below.
-        self.event_queue.stop();
-        let matcher = self.registry.lock().matcher.take();
-        if let Some(matcher) = matcher {
-            // A panic was logged where it happened.
-            let _ = matcher.join();
-        }
-        let one = |search: &Arc<SavedSearch>| {
-            let (first, packets) = search.outbox.kept();
-            let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
-            let one = SearchState {
-                first,
-                packets: packets.iter().map(|packet| packet.to_string()).collect(),
-                origins: search.untaken().iter().cloned().collect(),
-                results: load(&search.counts.results),
-                result_packets: load(&search.counts.result_packets),
-                webhook_state: search.webhook_state.as_ref().map(|webhook_state| webhook_state.lock().clone()),
-            };
-            (search.id.clone(), one)
-        };
-        let searches: BTreeMap<String, SearchState> =
-            self.registry.lock().all.values().map(|entry| one(&entry.search)).collect();
-        if searches.is_empty() {
-            return Ok(());
-        }
-        let mut objects_of = self.fences.lock().list();
-        let objects = objects_of.remove(DEFAULT_TENANT).unwrap_or_default();
-        let kept = CleanState { searches, objects, objects_of };
-        let bytes = serde_json::to_vec(&kept).map_err(|e| Invalid::new(e.to_string()))?;
-        // Before the checkpoint, which declares it: after a crash in between, packets are sent twice rather than lost.
-        self.records.put(clean_state::RECORD, &bytes)?;
-        self.write_checkpoint(true)
     }
 
     /// Returns true if these are assigned to this process.

@@ -11,8 +11,7 @@
 use super::checkpoint;
 use super::claim::{self, Runs};
 use super::clean_state;
-use super::poll::SEEN;
-use super::recovery::is_id;
+use super::records::{SEEN, is_id};
 use meridian_backend::{Records, StoreError};
 use meridian_model::{RecordChange, RecordNews};
 use std::sync::Arc;

@@ -3,11 +3,14 @@
 //! Each slot is opened, dropped and passed on separately (`assigned.rs`), and has a share of the memory. Queries about
 //! all slots of this gateway are answered here; other gateways answer for their own slots.
 
-use super::assigned::{AssignedSearches, AssignmentCheck, Parts, SlotParts};
+use super::assigned::AssignedSearches;
 use super::backup::BackupParts;
 use super::census::Census;
+use super::claim::AssignmentCheck;
 use super::figures::SavedFigures;
-use super::registry::{RECORDS, SavedSearches};
+use super::parts::{Parts, SlotParts};
+use super::records::RECORDS;
+use super::registry::SavedSearches;
 use super::search::SavedSearch;
 use super::settings::{SavedSettings, WebhookSettings};
 use super::slot::{SLOTS, Slot};

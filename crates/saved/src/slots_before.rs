@@ -8,43 +8,11 @@ use super::checkpoint::{self, Checkpoint};
 use super::claim;
 use super::clean_state::{self, CleanState};
 use super::fences::Objects;
-use super::opening::StoredRecords;
-use super::recovery::read_clean_state;
+use super::records::StoredRecords;
 use super::registry::SavedSearches;
 use super::slot::Slot;
 use meridian_backend::StoreError;
 use std::collections::BTreeMap;
-
-/// The checkpoints of a start.
-pub(super) struct Checkpoints {
-    /// The checkpoint of all, or of the slot.
-    whole: Checkpoint,
-    /// Checkpoints of slots, on a server without slots.
-    slots: BTreeMap<Slot, Checkpoint>,
-}
-
-impl Checkpoints {
-    pub(super) fn new(whole: Checkpoint, slots: BTreeMap<Slot, Checkpoint>) -> Checkpoints {
-        Checkpoints { whole, slots }
-    }
-
-    /// Returns the checkpoint from which a saved search continues.
-    pub(super) fn of(&self, id: &str) -> &Checkpoint {
-        Slot::of_id(id).and_then(|slot| self.slots.get(&slot)).unwrap_or(&self.whole)
-    }
-
-    pub(super) fn whole(&self) -> &Checkpoint {
-        &self.whole
-    }
-
-    pub(super) fn all(&self) -> impl Iterator<Item = &Checkpoint> {
-        std::iter::once(&self.whole).chain(self.slots.values())
-    }
-
-    pub(super) fn has_slots(&self) -> bool {
-        !self.slots.is_empty()
-    }
-}
 
 impl SavedSearches {
     /// Reads the checkpoints of slots, on a server without slots; reports damaged ones.
@@ -77,7 +45,7 @@ impl SavedSearches {
         }
         for slot in slots.keys() {
             let name = slot.record(clean_state::RECORD);
-            match (stored.get)(&name).and_then(read_clean_state) {
+            match (stored.get)(&name).and_then(CleanState::read) {
                 Ok(None) => {}
                 Ok(Some(kept)) => {
                     let all = all.get_or_insert_default();

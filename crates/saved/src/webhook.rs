@@ -3,7 +3,7 @@
 //! A webhook reads the packets of its saved search like any reader, one at a time. It proceeds when a packet is
 //! accepted (any 2xx) or given up. Unsent packets wait in the outbox and may be evicted there.
 
-use super::assigned::AssignmentCheck;
+use super::claim::AssignmentCheck;
 use super::dead_letters::{DeadLetter, DeadLetters};
 use super::definition::Webhook;
 use super::ledgers::{Ledgers, suspended};

@@ -93,7 +93,7 @@ pub use maintenance::archive::Files;
 pub use manifest::{ImportOrigin, Manifest};
 pub use options::{Durability, Options, PARTITIONS_MAX, Settings, SettingsChange};
 pub use part::ipc::expect_buffers_within;
-pub use part::opened::TreeStats;
+pub use part::open_parts::TreeStats;
 pub use part::{CHUNK_ROWS, PartView, TimeOrder};
 pub use paths::partition_dir;
 pub use recovery::SharedResources;

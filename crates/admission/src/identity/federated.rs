@@ -2,11 +2,10 @@
 
 use super::jwt::{Issuers, Verified};
 use super::registry::State;
-use super::session::{Record, micros};
+use super::session::{Federated, Record, micros};
 use super::sessions::new_secret;
-use super::{Caller, DEFAULT_TENANT, Fault, Identity, Registry, Session, SessionLimits, Unknown, secret, token};
-use meridian_model::policy::access::{Grant, Pattern, Role};
-use serde::{Deserialize, Serialize};
+use super::{Caller, DEFAULT_TENANT, Fault, Identity, Registry, Session, SessionLimits, Unknown, secret};
+use meridian_model::policy::access::Grant;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -61,21 +60,6 @@ impl Registry {
     fn identity(&self, verified: Verified, end: Arc<AtomicBool>) -> Result<Identity, Unknown> {
         self.now.load().identity(verified, end)
     }
-}
-
-/// The rights of an issuer's user in a session.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Federated {
-    /// The issuer, by its name in the settings.
-    pub issuer: String,
-    /// The tenant; `None` for an operator.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tenant: Option<String>,
-    #[serde(with = "token::text")]
-    pub role: Role,
-    #[serde(with = "token::text")]
-    pub collections: Pattern,
 }
 
 impl State {

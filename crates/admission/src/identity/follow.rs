@@ -4,7 +4,8 @@
 //! other processes, and all records at startup, are applied in the same way. If another process commits first, its
 //! change is applied and the local change is retried.
 
-use super::registry::{Fault, KINDS, Registry, State, read, record};
+use super::fault::Fault;
+use super::registry::{KINDS, Registry, State, read, record};
 use super::session::Session;
 use super::{Caller, DEFAULT_TENANT, Login, Tenant, Token, User};
 use crate::ledger::Ledger;

@@ -5,6 +5,7 @@
 
 mod attempt;
 mod credential;
+mod fault;
 mod federated;
 mod follow;
 pub mod jwt;
@@ -26,9 +27,10 @@ mod users;
 
 pub use attempt::SignInAttempt;
 pub use credential::Credential;
+pub use fault::{Fault, Unknown};
 pub use password::{Password, PasswordDigest};
 pub use records::backup_part;
-pub use registry::{Fault, NewToken, Registry, Unknown, Vault, VaultError};
+pub use registry::{NewToken, Registry, Vault, VaultError};
 pub use secret::equal;
 pub use session::{Session, SessionLimits};
 pub use sessions::derived;

@@ -1,9 +1,9 @@
 //! A session, as a record and in memory.
 
-use super::federated::Federated;
-use super::registry::Fault;
+use super::fault::Fault;
 use super::secret::{self, Digest};
-use super::{Caller, Identity, Login};
+use super::{Caller, Identity, Login, token};
+use meridian_model::policy::access::{Pattern, Role};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -48,6 +48,21 @@ impl Record {
     pub fn written(&self) -> Result<Vec<u8>, Fault> {
         serde_json::to_vec(self).map_err(|e| Fault::Vault(e.to_string()))
     }
+}
+
+/// The rights of an issuer's user in a session.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Federated {
+    /// The issuer, by its name in the settings.
+    pub issuer: String,
+    /// The tenant; `None` for an operator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<String>,
+    #[serde(with = "token::text")]
+    pub role: Role,
+    #[serde(with = "token::text")]
+    pub collections: Pattern,
 }
 
 /// A session in memory.

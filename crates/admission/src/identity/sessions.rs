@@ -8,11 +8,11 @@
 //! Their clocks should agree. A session of an issuer's user has the rights that the rules granted, and is valid only at
 //! servers that have the same rules.
 
-use super::federated::Federated;
+use super::fault::{Fault, Unknown};
 use super::jwt::Issuers;
-use super::registry::{Fault, KINDS, Registry, State, Unknown, read, record};
+use super::registry::{KINDS, Registry, State, read, record};
 use super::secret::{self, Parts};
-use super::session::{Record, Session, SessionLimits, micros};
+use super::session::{Federated, Record, Session, SessionLimits, micros};
 use super::{Identity, Login, PasswordDigest, User};
 use crate::ledger::Ledger;
 use meridian_model::{Invalid, RecordChange};

@@ -1,6 +1,7 @@
 //! The tenants of a registry.
 
-use super::registry::{Fault, KINDS, Registry, record};
+use super::fault::Fault;
+use super::registry::{KINDS, Registry, record};
 use super::{DEFAULT_TENANT, Tenant};
 use crate::ledger::Ledger;
 use meridian_model::schema::validate_name;

@@ -1,7 +1,8 @@
 //! The users of a registry.
 
+use super::fault::Fault;
 use super::newer::UnknownFields;
-use super::registry::{Fault, KINDS, Registry, State, record};
+use super::registry::{KINDS, Registry, State, record};
 use super::user::check_name;
 use super::{DEFAULT_TENANT, Login, PasswordDigest, User, secret};
 use meridian_model::policy::access::{Grant, Role};

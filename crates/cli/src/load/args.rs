@@ -1,6 +1,5 @@
 //! The options of `meridian load`, converted to options of the reader.
 
-use super::surplus;
 use crate::args::TargetArgs;
 use crate::failure::Failure;
 use clap::Args;
@@ -160,6 +159,17 @@ pub fn read_options(args: &LoadArgs) -> Result<ReadOptions, Failure> {
         on_error: OnError::First,
         ..ReadOptions::default()
     };
-    surplus::apply(args, &mut options);
+    apply_surplus(args, &mut options);
     Ok(options)
+}
+
+/// Applies what the command line says of events that cannot be stored unchanged.
+fn apply_surplus(args: &LoadArgs, options: &mut ReadOptions) {
+    let surplus = |drop: bool| if drop { Unknown::Ignore } else { Unknown::Refuse };
+    options.heights = surplus(args.drop_z);
+    options.ids = surplus(args.drop_ids);
+    options.mend = args.invalid == "repair";
+    if args.invalid != "refuse" {
+        options.on_error = OnError::Skip;
+    }
 }

@@ -3,6 +3,7 @@
 mod args;
 mod digest;
 mod existing;
+mod input_name;
 mod preview;
 mod progress;
 mod source;

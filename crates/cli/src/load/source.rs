@@ -1,5 +1,6 @@
 //! The bytes of an input: files and pipes, counted, decompressed, with their format detected.
 
+use super::input_name::{STANDARD_INPUT, quoted};
 use crate::failure::Failure;
 use meridian_formats::{EventReader, Format, Inference, ReadError, ReadOptions, decompress, is_compressed, peek};
 use meridian_model::Schema;
@@ -13,9 +14,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const SAMPLE_BYTES: usize = 8 << 20;
 /// As above, if no event ends within that: room for what precedes the first event, and for the longest one.
 const LONG_SAMPLE_BYTES: usize = 40 << 20;
-
-/// The name of standard input in messages.
-pub const STANDARD_INPUT: &str = "standard input";
 
 /// One input, opened.
 pub struct Source {
@@ -150,15 +148,6 @@ fn unknown(name: &str, head: &[u8]) -> String {
         }
         None => format!("{name}: the format cannot be detected from the content: give it with --format"),
     }
-}
-
-/// Quotes the name of an input for a shell, for ogr2ogr.
-pub fn quoted(name: &str) -> String {
-    if name == STANDARD_INPUT {
-        return "/vsistdin/".to_owned();
-    }
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:".contains(c);
-    if name.chars().all(plain) { name.to_owned() } else { format!("'{}'", name.replace('\'', "'\\''")) }
 }
 
 /// Returns a sentence for a read error of an input: its first error.

@@ -1,10 +1,10 @@
 //! Handling of events that cannot be stored unchanged, and its report.
 
 use super::LoadArgs;
-use super::source::{self, STANDARD_INPUT};
+use super::input_name::{STANDARD_INPUT, quoted};
 use crate::failure::Failure;
 use crate::units::count_text;
-use meridian_formats::{OnError, ReadError, ReadOptions, RejectedEvent, Rejects, Report, Unknown};
+use meridian_formats::{OnError, ReadError, ReadOptions, RejectedEvent, Rejects, Report};
 use meridian_model::Invalid;
 use serde_json::json;
 use std::fs::File;
@@ -66,17 +66,6 @@ fn line(input: &str, rejected: &RejectedEvent<'_>) -> String {
     line
 }
 
-/// Applies the command line to the options of the reader.
-pub fn apply(args: &LoadArgs, options: &mut ReadOptions) {
-    let surplus = |drop: bool| if drop { Unknown::Ignore } else { Unknown::Refuse };
-    options.heights = surplus(args.drop_z);
-    options.ids = surplus(args.drop_ids);
-    options.mend = args.invalid == "repair";
-    if args.invalid != "refuse" {
-        options.on_error = OnError::Skip;
-    }
-}
-
 /// Command that flattens nested objects: the names on the path to a value are joined by dots.
 const FLATTEN: &str = r#"jq -c 'def flat($way): if type == "object" then to_entries[] | .key as $key | .value | flat($way + [$key]) else {($way | join(".")): .} end; [flat([])] | add'"#;
 
@@ -84,7 +73,7 @@ const FLATTEN: &str = r#"jq -c 'def flat($way): if type == "object" then to_entr
 pub fn hint(name: &str, error: &ReadError, options: &ReadOptions) -> String {
     let Some(mistake) = error.first() else { return String::new() };
     let Invalid { detail, .. } = mistake;
-    let file = source::quoted(name);
+    let file = quoted(name);
     let from = if name == STANDARD_INPUT { String::new() } else { format!(" {file}") };
     match mistake {
         Invalid { not_kept: true, .. } if detail.contains("height") => {

@@ -1,7 +1,7 @@
 //! One column of a sample: the common properties of its values.
 
 use super::course::Course;
-use super::guess::kinds;
+use super::kinds;
 use crate::options::{OnError, ReadOptions};
 use meridian_model::{FieldType, GeometryType};
 use std::collections::HashSet;

@@ -1,6 +1,7 @@
 //! Samples of record batches.
 
-use super::guess::{Guess, kinds};
+use super::guess::Guess;
+use super::kinds;
 use crate::columns::{Column, Texts};
 use crate::error::Fault;
 use crate::geo_metadata::GeoColumns;

@@ -1,7 +1,7 @@
 //! Infers a schema from the values of a sample.
 
 use super::column::{Column, Ids};
-use super::{Inference, notes};
+use super::{Inference, kinds, notes};
 use crate::error::Fault;
 use crate::instant;
 use crate::options::{Epoch, OnError, ReadOptions};
@@ -10,21 +10,6 @@ use meridian_model::schema::NAME_BYTES_MAX;
 use meridian_model::{Field, FieldType, GeometryType, IdRole, Invalid, Schema, TimeRole, time};
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
-
-/// Kinds of values seen in a column, as bits.
-pub(crate) mod kinds {
-    pub(crate) const INT: u8 = 1;
-    pub(crate) const FLOAT: u8 = 2;
-    pub(crate) const BOOL: u8 = 4;
-    /// A time with a zone, or of a type that has no zone.
-    pub(crate) const TIME: u8 = 8;
-    /// A time without a zone.
-    pub(crate) const LOCAL_TIME: u8 = 16;
-    pub(crate) const TEXT: u8 = 32;
-    pub(crate) const LIST: u8 = 64;
-    /// A geometry.
-    pub(crate) const SHAPE: u8 = 128;
-}
 
 /// Everything observed in a sample.
 #[derive(Debug, Default)]

@@ -1,6 +1,7 @@
 //! Samples of JSON: features and flat objects.
 
-use super::guess::{Guess, kinds};
+use super::guess::Guess;
+use super::kinds;
 use crate::error::Fault;
 use crate::input::Input;
 use crate::json::{Json, Number, Scalar};

@@ -5,6 +5,7 @@ mod columnar;
 mod course;
 mod guess;
 mod json;
+mod kinds;
 mod notes;
 mod table;
 

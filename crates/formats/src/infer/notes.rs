@@ -1,7 +1,7 @@
 //! Notes for the user of a load: interpretations of a sample that were considered and not adopted.
 
 use super::column::{Column, FEW};
-use super::guess::kinds;
+use super::kinds;
 use crate::date_format::{fits, fitting};
 use crate::options::ReadOptions;
 use crate::roles::{LAT, LON, TIME, rank};

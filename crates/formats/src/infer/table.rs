@@ -1,6 +1,7 @@
 //! Samples of delimited text.
 
-use super::guess::{Guess, kinds, time_kind};
+use super::guess::{Guess, time_kind};
+use super::kinds;
 use crate::error::Fault;
 use crate::json::Json;
 use crate::options::ReadOptions;

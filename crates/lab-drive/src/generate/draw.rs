@@ -1,5 +1,6 @@
 //! Draws from a generator.
 
+use super::value::Value;
 use super::{file, geo};
 use crate::scenario::Generator;
 use jiff::Timestamp;
@@ -8,23 +9,6 @@ use rand_distr::{Distribution, Normal, Zipf, weighted::WeightedIndex};
 use rand_pcg::Pcg64;
 use std::path::Path;
 use std::sync::Arc;
-
-/// A value of a placeholder.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Value {
-    /// A number and its count of decimals.
-    Number(f64, u8),
-    /// An integer.
-    Whole(u64),
-    /// A text.
-    Text(Arc<str>),
-}
-
-impl Value {
-    pub(super) fn text(text: impl Into<Arc<str>>) -> Value {
-        Value::Text(text.into())
-    }
-}
 
 /// A generator ready to draw: files read, weights summed.
 #[derive(Debug, Clone)]

@@ -1,7 +1,7 @@
 //! Generators that read a file: GeoNames places, polygons of GeoJSON.
 
-use super::draw::Value;
 use super::geo;
+use super::value::Value;
 use serde_json::Value as Json;
 use std::path::Path;
 use std::sync::Arc;

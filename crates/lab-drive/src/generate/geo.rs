@@ -1,6 +1,6 @@
 //! Geometry and time of generators: buffers, cells, windows.
 
-use super::draw::Value;
+use super::value::Value;
 use jiff::Timestamp;
 use rand::RngExt;
 use rand_pcg::Pcg64;

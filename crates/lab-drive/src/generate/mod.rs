@@ -8,10 +8,12 @@ mod file;
 mod geo;
 mod mix;
 mod template;
+mod value;
 
-pub use draw::{Source, Value};
+pub use draw::Source;
 pub use mix::{Encoding, Endpoint, Mix, Question};
 pub use template::Template;
+pub use value::Value;
 
 use rand::SeedableRng;
 use rand_pcg::Pcg64;

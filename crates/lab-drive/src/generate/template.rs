@@ -1,6 +1,7 @@
 //! Text with placeholders `{name}` and `{name.field}`.
 
-use super::draw::{Source, Value};
+use super::draw::Source;
+use super::value::Value;
 use std::io::Write;
 
 /// A text split at its placeholders. A brace that does not enclose a name is literal, so that JSON needs no escapes.

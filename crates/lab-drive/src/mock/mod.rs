@@ -4,6 +4,7 @@
 //! responses. The log of calls is the ground truth for a client's completeness.
 
 mod file;
+mod items;
 pub mod null;
 mod serve;
 mod source;

@@ -1,7 +1,7 @@
 //! A source's stream: packets at an interval and a final one, like those of a search (API.md).
 
 use super::file::{MockFault, SourceFile};
-use super::source::items;
+use super::items::items;
 use crate::generate::stream;
 use crate::protocol::websocket::frame_of;
 use std::sync::Arc;

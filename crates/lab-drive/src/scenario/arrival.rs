@@ -1,6 +1,6 @@
 //! Arrival: the due times of requests, independent of earlier responses.
 
-use super::resolve::not_negative as positive;
+use super::seconds::not_negative as positive;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 

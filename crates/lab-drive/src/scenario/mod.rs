@@ -24,6 +24,7 @@ mod generator;
 mod objective;
 mod read;
 mod sampler;
+mod seconds;
 mod target;
 
 pub use arrival::{Arrival, ThinkTime};

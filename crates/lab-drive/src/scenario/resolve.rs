@@ -1,5 +1,6 @@
 //! Fills in defaults and checks a scenario, so that the rest of the lab may rely on it.
 
+use super::seconds::not_negative;
 use super::{Arrival, LOG, Population, Request, Retry, Sampler, Scenario, WaitIdle};
 use std::collections::BTreeSet;
 
@@ -279,14 +280,6 @@ fn header_is_sound(whose: &str, name: &str, value: &str) -> Check {
             Err(format!("{whose}: header {name}: the lab sets it itself"))
         }
         _ => Ok(()),
-    }
-}
-
-/// Checks for seconds (or a factor) of 0 or more, and no more than a year.
-pub(super) fn not_negative(name: &str, value: f64) -> Check {
-    match value {
-        v if (0.0..=31_536_000.0).contains(&v) => Ok(()),
-        v => Err(format!("{name} = {v}: expected 0 or more")),
     }
 }
 

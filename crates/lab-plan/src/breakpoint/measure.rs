@@ -1,8 +1,8 @@
 //! One step of a search, read back from its results folder.
 
+use super::backlog::Backlog;
 use super::load::Load;
 use super::search::Purpose;
-use super::sustain::Backlog;
 use meridian_lab_drive::driver;
 use meridian_lab_results::error::Result;
 use meridian_lab_results::folder;

@@ -6,8 +6,10 @@
 //! a growing backlog. [`verdict`] summarises all steps. The folder holds every step's results folder, so that any of
 //! them can be read as a separate run.
 
+mod backlog;
 mod load;
 mod measure;
+mod result;
 pub mod search;
 mod show;
 mod sustain;
@@ -16,11 +18,11 @@ mod verdict;
 #[cfg(test)]
 mod tests;
 
+pub use backlog::Backlog;
 pub use load::Load;
 pub use measure::{MissedObjective, Step};
+pub use result::{Breakpoint, Conclusion, Shape, ShapeKind};
 pub use show::report;
-pub use sustain::Backlog;
-pub use verdict::{Breakpoint, Conclusion, Shape, ShapeKind};
 
 use meridian_lab_drive::driver;
 use meridian_lab_drive::scenario::{Metric, Objective, Scenario};

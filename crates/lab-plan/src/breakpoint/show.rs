@@ -1,6 +1,6 @@
 //! A search as pictures and a page.
 
-use super::verdict::{Breakpoint, short};
+use super::result::{Breakpoint, short};
 use super::{Conclusion, Step};
 use meridian_lab_results::error::Result;
 use meridian_lab_results::picture::{Axis, BAD, COLOURS, GOOD, Marks, Plot, QUIET, Scale, Unit, stacked};

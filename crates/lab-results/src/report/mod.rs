@@ -4,7 +4,7 @@
 //! file that works from a disk, without scripts or external resources; `pictures/` holds the same pictures as SVG and
 //! PNG.
 
-mod again;
+mod captioned;
 mod digest;
 mod live;
 mod modes;

@@ -1,8 +1,8 @@
 //! The modes of each trial over its time: flat, stall, growing, timing out.
 
+use super::captioned::{Picture, time_axis};
 use super::digest::{COURSES_MAX, Digest};
-use super::pictures::{Picture, series_name, time_axis};
-use super::words::{count, courses, summed};
+use super::words::{count, courses, series_name, summed};
 use crate::folder::Run;
 use crate::picture::{Axis, BAD, COLOURS, GOOD, Marks, Plot, QUIET, Scale, Unit, label};
 use crate::stats::mode::{Course, Mode, RequestTiming, Stretch};

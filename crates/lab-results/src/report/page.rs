@@ -1,7 +1,7 @@
 //! The report as one self-contained page.
 
+use super::captioned::Picture;
 use super::digest::Digest;
-use super::pictures::Picture;
 use super::words;
 use crate::atomic;
 use crate::error::{LabError, Result};

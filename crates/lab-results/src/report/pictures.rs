@@ -1,6 +1,8 @@
 //! The pictures of a report.
 
+use super::captioned::{Picture, time_axis};
 use super::digest::{CLASSES_PER_DECADE, Digest, Heat, Series, Subsample, TimeLine};
+use super::words::series_name;
 use crate::folder::{Run, Sample};
 use crate::picture::{Axis, BAD, COLOURS, GOOD, Marks, Plot, QUIET, Scale, Unit, label};
 use crate::record::{Outcome, Phase};
@@ -10,14 +12,6 @@ use std::collections::BTreeMap;
 
 /// Max points drawn of a scatter, over all its series: more cannot be distinguished by eye and enlarge the page.
 const DRAWN_MAX: usize = 2_000;
-
-/// A picture, its file name, and its caption.
-#[derive(Debug)]
-pub(super) struct Picture {
-    pub(super) name: String,
-    pub(super) caption: String,
-    pub(super) plot: Plot,
-}
 
 /// Returns all pictures for which there are records or samples.
 pub(super) fn all(run: &Run, digest: &Digest, samples: &[Sample]) -> Vec<Picture> {
@@ -41,24 +35,8 @@ pub(super) fn all(run: &Run, digest: &Digest, samples: &[Sample]) -> Vec<Picture
     pictures
 }
 
-/// Returns the name of a series: its population, and its target if there are several.
-pub(super) fn series_name(run: &Run, (target, population): (u16, u16)) -> String {
-    let name = |names: &[String], at: u16, what: &str| {
-        names.get(usize::from(at)).filter(|name| !name.is_empty()).cloned().unwrap_or_else(|| format!("{what} {at}"))
-    };
-    let population = name(&run.populations, population, "population");
-    if run.targets.len() < 2 {
-        return population;
-    }
-    format!("{}, {population}", name(&run.targets, target, "target"))
-}
-
 fn colour(at: usize) -> &'static str {
     COLOURS[at % COLOURS.len()]
-}
-
-pub(super) fn time_axis(values: impl Iterator<Item = f64>) -> Axis {
-    Axis::over("time of the trial", Unit::Micros, Scale::Linear, values)
 }
 
 fn latency_axis(title: &str, values: impl Iterator<Item = f64>) -> Axis {

@@ -1,16 +1,17 @@
 //! The report as text: what a reader should know after ten seconds.
 
-use super::digest::Digest;
-use super::pictures::series_name;
+use super::digest::{Again, Digest, Series};
 use crate::folder::Run;
 use crate::picture::{Unit, label};
 use crate::record::Outcome;
 use crate::stats::mode::{self, Course, Mode};
+use crate::stats::percentile::within_histogram;
 use crate::stats::{drift, shape};
+use hdrhistogram::Histogram;
 use std::collections::BTreeMap;
 
 /// Share of the wait below which a change is imperceptible.
-pub(super) const FELT: f64 = 0.05;
+const FELT: f64 = 0.05;
 
 /// Returns the first paragraph.
 pub(super) fn first_paragraph(run: &Run, digest: &Digest) -> String {
@@ -65,7 +66,7 @@ pub(super) fn first_paragraph(run: &Run, digest: &Digest) -> String {
     }
     for (key, series) in &digest.series {
         let more = [shape_in_words(&series.over_time.kept), drift_in_words(&series.over_time.kept)];
-        let again = digest.again.get(key).map(|again| again.in_words(series));
+        let again = digest.again.get(key).map(|again| again_in_words(again, series));
         said.extend(more.into_iter().chain([again]).flatten().map(|words| of(*key, &words)));
     }
     if let Some(why) = &run.cut_short {
@@ -99,6 +100,32 @@ fn resends_in_words(digest: &Digest) -> Option<String> {
             count(digest.measured())
         )
     })
+}
+
+/// Describes the measurement repeated after the load, compared with the one before.
+fn again_in_words(again: &Again, before: &Series) -> String {
+    if again.sound == 0 {
+        return "Asked again after the load, it gave no sound answer.".to_owned();
+    }
+    let half = |latency: &Histogram<u64>| latency.value_at_quantile(0.5) as f64;
+    let (now, then) = (half(&again.latency), half(&before.latency));
+    let change = match (within_histogram(&again.latency, 0.5), within_histogram(&before.latency, 0.5)) {
+        _ if before.latency.is_empty() => String::new(),
+        // A difference that is imperceptible, or due to chance, counts as none.
+        (Some(a), Some(b)) if a.low > b.high && now > then * (1.0 + FELT) => {
+            format!(", {} before: it stayed slower", label(then, Unit::Micros))
+        }
+        (Some(a), Some(b)) if a.high < b.low && now < then * (1.0 - FELT) => {
+            format!(", {} before: it is faster now", label(then, Unit::Micros))
+        }
+        (Some(_), Some(_)) => ", as before".to_owned(),
+        _ => format!(", {} before, too few to distinguish", label(then, Unit::Micros)),
+    };
+    let sound = match again.sound == again.count {
+        true => String::new(),
+        false => format!(" {} of {} then had a sound answer.", count(again.sound), count(again.count)),
+    };
+    format!("Asked again after the load, half took at most {}{change}.{sound}", label(now, Unit::Micros))
 }
 
 fn begun(words: &str) -> String {
@@ -267,6 +294,18 @@ fn span(low: f64, high: f64) -> String {
         (Some((number, unit)), Some((_, same))) if unit == same => format!("{number} to {high}"),
         _ => format!("{low} to {high}"),
     }
+}
+
+/// Returns the name of a series: its population, and its target if there are several.
+pub(super) fn series_name(run: &Run, (target, population): (u16, u16)) -> String {
+    let name = |names: &[String], at: u16, what: &str| {
+        names.get(usize::from(at)).filter(|name| !name.is_empty()).cloned().unwrap_or_else(|| format!("{what} {at}"))
+    };
+    let population = name(&run.populations, population, "population");
+    if run.targets.len() < 2 {
+        return population;
+    }
+    format!("{}, {population}", name(&run.targets, target, "target"))
 }
 
 /// Formats a number with thousands separators.

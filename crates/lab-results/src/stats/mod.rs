@@ -25,6 +25,7 @@ pub mod shape;
 pub mod simplex;
 pub mod slope;
 pub mod stall;
+mod timing;
 pub mod usl;
 
 pub use rank::spearman;

@@ -1,8 +1,9 @@
 //! The course of a trial: flat, growing, or timing out (Turner 2019), and whether it stalled meanwhile.
 
 pub use super::stall::Stall;
+pub use super::timing::RequestTiming;
 use super::{slope, stall};
-use crate::record::{Micros, Outcome, Phase, Record};
+use crate::record::Record;
 use serde::{Deserialize, Serialize};
 
 /// The mode of a trial, or of a stretch of it; later variants are worse.
@@ -28,40 +29,6 @@ impl Mode {
             Mode::Growing => "growing",
             Mode::TimingOut => "timing out",
         }
-    }
-}
-
-/// The outcome of one request for its user.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct RequestTiming {
-    /// The request's number.
-    pub n: u32,
-    /// The attempt.
-    pub attempt: u8,
-    /// Due time.
-    pub intended: Micros,
-    /// Time to the first result, or to the end of a sound response without one; `None` if neither arrived.
-    pub wait: Option<Micros>,
-    /// Arrival time of that.
-    pub answered: Option<Micros>,
-}
-
-impl RequestTiming {
-    /// Converts a measured request; `None` for a refused or unsent one, because it did not wait.
-    pub fn of(record: &Record) -> Option<RequestTiming> {
-        let waited = record.phase == Phase::Measured && !matches!(record.outcome, Outcome::Refused | Outcome::NotSent);
-        let Record { n, attempt, intended, .. } = *record;
-        let wait = record.to_something();
-        waited.then(|| RequestTiming { n, attempt, intended, wait, answered: wait.map(|wait| record.wanted() + wait) })
-    }
-
-    pub(super) fn due_s(&self) -> f64 {
-        self.intended as f64 / 1e6
-    }
-
-    /// Returns number and seconds of the wait.
-    fn point(&self) -> Option<(f64, f64)> {
-        Some((f64::from(self.n), self.wait? as f64 / 1e6))
     }
 }
 
@@ -163,7 +130,7 @@ fn stretches(timings: &[RequestTiming], caught: &[bool]) -> Vec<Stretch> {
     for part in both.chunk_by(|a, b| (a.0.wait.is_some(), a.1) == (b.0.wait.is_some(), b.1)) {
         let run: Vec<RequestTiming> = part.iter().map(|(one, _)| *one).collect();
         if part[0].1 {
-            out.push(stall::stretch(&run));
+            out.push(stalled(&run));
             continue;
         }
         let points: Vec<(f64, f64)> = run.iter().filter_map(RequestTiming::point).collect();
@@ -243,6 +210,12 @@ fn rest(points: &[(f64, f64)]) -> f64 {
         .map_or(0.0, |line| points.iter().map(|(x, y)| (y - line.intercept - line.slope.value * x).powi(2)).sum())
 }
 
+/// Returns the requests that a stall delayed, as one interval.
+fn stalled(run: &[RequestTiming]) -> Stretch {
+    let requests = u32::try_from(run.len()).unwrap_or(u32::MAX);
+    Stretch { mode: Mode::Stall, from_n: run[0].n, requests, start_s: run[0].due_s(), end_s: 0.0, growth: None }
+}
+
 fn bursts(timings: &[RequestTiming]) -> Vec<Burst> {
     let mut out: Vec<Burst> = Vec::new();
     let (mut after_n, mut open) = (0, false);
@@ -273,6 +246,7 @@ fn bursts(timings: &[RequestTiming]) -> Vec<Burst> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::Outcome;
 
     #[test]
     fn a_trial_is_told_stretch_by_stretch() {

@@ -4,7 +4,7 @@
 //! long waits among many short ones. Only the last percentile shows it, and no line through the waits rises. The
 //! arrival times of responses reveal it: none for a long time, then those to all requests that waited meanwhile.
 
-use super::mode::{Mode, RequestTiming, Stretch};
+use super::timing::RequestTiming;
 use crate::record::Micros;
 use serde::{Deserialize, Serialize};
 
@@ -127,12 +127,6 @@ pub(super) fn caught(timings: &[RequestTiming], stalls: &[Stall]) -> Vec<bool> {
         out[first..end].iter_mut().zip(&timings[first..end]).for_each(|(caught, one)| *caught = one.wait.is_some());
     }
     out
-}
-
-/// Returns the requests that a stall delayed, as one interval.
-pub(super) fn stretch(run: &[RequestTiming]) -> Stretch {
-    let requests = u32::try_from(run.len()).unwrap_or(u32::MAX);
-    Stretch { mode: Mode::Stall, from_n: run[0].n, requests, start_s: run[0].due_s(), end_s: 0.0, growth: None }
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 //! a flag stops the running step.
 
 use super::collected::CollectedRows;
+use super::reply::{ResponseSender, send, wire_fault};
 use super::seat::{self, Bound, Seat};
 use super::streams::{self, AllChanges, AllRows, PartRows};
 use super::{Owner, ShutdownStage, positions};
@@ -20,14 +21,9 @@ use meridian_model::{Batch, Layout, Schema, Seq};
 use meridian_observe as observe;
 use meridian_query::{ByValue, CancelFlag, Control, Cursor, QueryError};
 use std::sync::Arc;
-use tokio::sync::mpsc;
-use tonic::Status;
 
 /// Max parts that the events are cut into.
 const PARTS_MAX: usize = 256;
-
-/// Channel for the messages of a response.
-pub(super) type ResponseSender = mpsc::Sender<Result<FlightData, Status>>;
 
 /// Responds to a call.
 pub(super) async fn answer(owner: Arc<Owner>, call: Call<Get>, out: ResponseSender) {
@@ -54,13 +50,6 @@ pub(super) async fn answer(owner: Arc<Owner>, call: Call<Get>, out: ResponseSend
         cancel.cancel();
         // The caller may not be reading; the limits of the connection end the wait.
         drop(out.send(Ok(Meta::fault(fault).alone())).await);
-    }
-}
-
-/// Sends messages in order. If the caller goes away, the response is dropped from outside.
-pub(super) async fn send(out: &ResponseSender, messages: impl IntoIterator<Item = FlightData>) {
-    for message in messages {
-        drop(out.send(Ok(message)).await);
     }
 }
 
@@ -132,7 +121,7 @@ async fn partial(owner: &Arc<Owner>, asked: WireQuery, control: &Control) -> Res
     let (Bound { collection, at, question, control: bounded }, mut seat) = seat::take(owner, &asked, control).await?;
     let answered = move || {
         let read = collection.partial(at, &question, &bounded)?;
-        let columns = read.value.to_arrow(&read.head.schema).map_err(streams::wire_fault)?;
+        let columns = read.value.to_arrow(&read.head.schema).map_err(wire_fault)?;
         let head = Meta { head: Some(WireHead::from(&read.head)), ..Meta::default() }.alone();
         let mut messages = vec![head];
         messages.extend(Encoder::new().encode(&columns, &Meta::done())?);

@@ -4,8 +4,10 @@ mod acts;
 mod answers;
 mod appends;
 mod collected;
+mod groups;
 mod pace;
 mod positions;
+mod reply;
 mod scans;
 mod seat;
 mod served;
@@ -13,9 +15,10 @@ mod service;
 mod slots;
 mod streams;
 
+pub use groups::{MountedGroup, ServedGroups};
 pub use pace::Pace;
 pub use scans::{ScanExecutor, ScanLoad};
-pub use served::{MountedGroup, ServedGroups, serve, serve_groups};
+pub use served::{serve, serve_groups};
 pub(crate) use service::Service;
 
 use crate::tls::RoleTls;

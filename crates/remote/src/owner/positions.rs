@@ -8,7 +8,7 @@
 //! A reader gets the newest position of each collection that moved since its last message, however many writes that
 //! covers. The state is bounded by the number of collections, and a slow reader delays no other.
 
-use super::answers::ResponseSender;
+use super::reply::ResponseSender;
 use crate::wire::answer::{Meta, PartitionPosition};
 use crate::wire::fault::Fault;
 use meridian_backend::HeldPartition;

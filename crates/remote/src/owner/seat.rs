@@ -1,7 +1,8 @@
 //! Where a query runs: in the slots shared by all calls or, at a scan server, by the turns of its scans.
 
+use super::Owner;
+use super::reply::wire_fault;
 use super::scans::{NotStarted, Scan, ScanExecutor};
-use super::{Owner, streams};
 use crate::wire::call::WireQuery;
 use crate::wire::described::CollectionRef;
 use crate::wire::fault::Fault;
@@ -81,7 +82,7 @@ async fn follow(owner: &Owner, turns: &ScanExecutor, asked: &WireQuery, control:
 fn bind(owner: &Owner, asked: &WireQuery, control: &Control) -> Result<Bound, Fault> {
     let collection = owner.collection(&asked.place)?;
     let bytes = serde_json::to_vec(&asked.question).map_err(|e| Fault::internal(e.to_string()))?;
-    let (question, _) = Question::from_json(&bytes, &collection.schema()).map_err(streams::wire_fault)?;
+    let (question, _) = Question::from_json(&bytes, &collection.schema()).map_err(wire_fault)?;
     let control = match asked.bytes_max {
         Some(bytes) => control.clone().reading_at_most(bytes),
         None => control.clone(),

@@ -1,8 +1,8 @@
 //! Unbounded responses: rows and changes, in steps.
 
 use super::Owner;
-use super::answers::{ResponseSender, send};
 use super::pace::PacedItems;
+use super::reply::{ResponseSender, send, wire_fault};
 use super::seat::Seat;
 use crate::wire::answer::{ChangesHead, Meta, RowsSoFar};
 use crate::wire::described::{WireHead, WireProblem};
@@ -15,7 +15,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use meridian_backend::{Changes, Head, Rows};
 use meridian_model::Schema;
 use meridian_query::partial::{PartialRows, RowStream};
-use meridian_query::wire::{Question, WireError};
+use meridian_query::wire::Question;
 use meridian_query::{Control, Hits, Items, Order, QueryError};
 use std::sync::Arc;
 
@@ -23,14 +23,6 @@ use std::sync::Arc;
 const TURN_ROWS: usize = 512;
 /// Messages after which a turn ends, since rows may be large.
 const TURN_MESSAGES: usize = 4;
-
-/// The fault of a query or response that cannot be encoded or decoded.
-pub(super) fn wire_fault(error: WireError) -> Fault {
-    match error {
-        WireError::Refused(error) => error.into(),
-        other => Fault::internal(other.to_string()),
-    }
-}
 
 /// Returns the items query; any other kind is a fault.
 pub(super) fn items(question: Question) -> Result<Items, Fault> {

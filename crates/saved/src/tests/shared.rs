@@ -4,7 +4,7 @@ use super::world::{NEWS, PATIENCE, World, everything, next, stop, titles};
 use crate::SavedSearches;
 use crate::assigned::AssignedSearches;
 use crate::backup::BackupParts;
-use crate::registry::RECORDS;
+use crate::records::RECORDS;
 use meridian_backend::{Backend, Embedded, RecordSource, Records, Seams, StoreError};
 use meridian_store::ControlPlane;
 use meridian_store::bucket::MemoryBucket;

@@ -1,7 +1,7 @@
 //! Slots of saved searches, divided among servers over one bucket.
 
 use super::world::{NEWS, PATIENCE, World, next, titles};
-use crate::registry::RECORDS;
+use crate::records::RECORDS;
 use crate::slots::SavedSlots;
 use crate::{Slot, definition};
 use meridian_admission::identity::Identity;

@@ -3,7 +3,8 @@
 use crate::Parts;
 use crate::SavedSearches;
 use crate::SavedSettings;
-use crate::assigned::{AssignedSearches, SlotParts};
+use crate::assigned::AssignedSearches;
+use crate::parts::SlotParts;
 use crate::slots::SavedSlots;
 use meridian_admission::Ledger;
 use meridian_admission::identity::Identity;

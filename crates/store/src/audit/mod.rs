@@ -8,6 +8,7 @@
 //! (`trim.rs`). `shared.rs` is the log of a cluster, in its bucket.
 
 mod act;
+mod holders;
 mod lines;
 mod shared;
 mod tail;

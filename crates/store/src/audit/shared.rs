@@ -11,8 +11,8 @@ mod moved;
 mod trim;
 
 use super::act::{Act, Line, RecordedAct, chained, is_hex};
+use super::holders::Shares;
 use super::tail::hash;
-use super::trim::Shares;
 use super::{AuditPage, NO_LINE, PAGE_BYTES};
 use crate::bucket::chain::{Chain, End, Link};
 use crate::codec::{Reader, put_u32, put_u64};

@@ -4,8 +4,8 @@
 //! failed sync the content of the disk is unknown, so lines are refused until the store is reopened.
 
 use super::act::{Act, Line, group};
+use super::holders::Shares;
 use super::lines::Lines;
-use super::trim::Shares;
 use super::{Files, NO_LINE};
 use crate::error::StoreError;
 use crate::seams::{DiskFile, OpenMode};

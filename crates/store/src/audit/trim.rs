@@ -7,26 +7,15 @@
 
 use super::Files;
 use super::act::{Act, RecordedAct};
+use super::holders::{Shares, holder};
 use super::lines::Lines;
 use super::tail::Tail;
 use crate::error::StoreError;
 use crate::seams::OpenMode;
-use std::collections::BTreeMap;
 use std::iter;
 
 /// Max lines that are rewritten with one sync.
 const GROUP_MAX: usize = 256;
-
-/// The holder of a line: a tenant, and whether the line is a single one. Single lines are refused attempts and
-/// sign-ins. Users without rights can cause them, so they must not push out the tenant's acts.
-pub(super) type Holder = (String, bool);
-
-/// Bytes of lines, by holder.
-pub(super) type Shares = BTreeMap<Holder, u64>;
-
-pub(super) fn holder(act: &Act) -> Holder {
-    (act.tenant.clone(), act.status.is_some() && act.began.is_none())
-}
 
 impl Tail {
     /// Makes room for one file. Reads at most the files that exist now.

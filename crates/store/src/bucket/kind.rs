@@ -5,17 +5,13 @@
 //! several buckets can share an account.
 
 use super::create::{CreateOutcome, create};
-use super::storage::{BucketStorage, COLLECTIONS};
-use super::{Bucket, ReadOnly};
+use super::{Bucket, COLLECTIONS};
 use crate::error::StoreError;
-use crate::paths::partition_dir;
-use crate::seams::{Random, Registry, Seams, Storage};
-use crate::stream::{SharedLog, bucket_prefix};
+use crate::seams::{Random, Seams};
+use crate::stream::SharedLog;
 use meridian_model::Invalid;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::Duration;
 
 /// Name of the object that holds the log's kind and the bucket's id, as `nats abcd2345`. Absent while the log is in the
 /// bucket.
@@ -87,36 +83,6 @@ pub fn expect_log(bucket: &dyn Bucket, kind: &str) -> Result<(), StoreError> {
     if found == kind { Ok(()) } else { Err(other(&found, kind)) }
 }
 
-/// Checks the servers of a log in streams: if the bucket has collections, the servers must have their streams.
-///
-/// # Errors
-/// [`StoreError::Invalid`] if they have none, so they are not the previous owner's servers; and errors of the bucket or
-/// servers.
-pub fn expect_streams(bucket: &Arc<dyn Bucket>, seams: &Seams, log: &SharedLog) -> Result<(), StoreError> {
-    let SharedLog::Streams { streams, accept_loss: false } = log else { return Ok(()) };
-    let (_, id) = said(bucket.as_ref())?;
-    let root = Path::new("/");
-    let storage = BucketStorage::new(Arc::new(ReadOnly(bucket.clone())), seams.clone(), root, 0, Duration::ZERO);
-    // Dropped collections have no stream. Damaged ones decide nothing here.
-    let is_live = |(tenant, name): &(String, String)| {
-        let dir = partition_dir(root, tenant, name, 0);
-        matches!(storage.partition(&dir, 0).catalog.newest(), Ok(Some(_)))
-    };
-    if !is_id(&id) || !storage.collections()?.iter().any(is_live) {
-        return Ok(());
-    }
-    let place = streams.place();
-    let names = streams.names(&bucket_prefix(&id)).map_err(StoreError::io("read", Path::new(&place)))?;
-    if names.is_empty() {
-        let detail = format!(
-            "{place} has no stream of this bucket, whose id is {id}: expected the servers of its log in cluster.nats.urls, or \
-             cluster.nats.accept_loss where its streams are lost"
-        );
-        return Err(Invalid::field("log", detail).into());
-    }
-    Ok(())
-}
-
 /// Returns the recorded kind of log and the bucket's id.
 pub(crate) fn said(bucket: &dyn Bucket) -> Result<(String, String), StoreError> {
     match bucket.get(NAME) {
@@ -138,7 +104,7 @@ fn parse(found: &[u8]) -> (String, String) {
 }
 
 /// Returns true if the id can be part of a stream's name.
-fn is_id(id: &str) -> bool {
+pub(super) fn is_id(id: &str) -> bool {
     id.len() == ID_LEN as usize && id.bytes().all(|byte| LETTERS.contains(&byte))
 }
 

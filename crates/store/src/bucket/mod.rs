@@ -39,6 +39,7 @@ mod ahead;
 mod catalog;
 pub(crate) mod chain;
 mod create;
+mod expected;
 mod groups;
 pub(crate) mod kind;
 mod lease;
@@ -62,8 +63,9 @@ mod survey;
 mod terms;
 
 pub use crate::seams::{Bucket, Put, Span, Upload};
+pub use expected::expect_streams;
 pub use groups::{decide_groups, groups_of, lease_of, terms_of};
-pub use kind::{expect_log, expect_streams};
+pub use kind::expect_log;
 pub use lease::{Lease, LeaseState, OWNER, Statement};
 pub use levels::Levels;
 pub use memory::{BucketFault, MemoryBucket};
@@ -71,11 +73,12 @@ pub use meridian_model::policy::lease::Term;
 pub use next::NextLevel;
 pub use orders::{Done, Order, OrderKind, Orders};
 pub use peers::{Peers, SERVER_HELD};
+pub use pins::Serves;
 pub(crate) use records::RECORDS;
 pub use records::SharedRecords;
 pub use restoring::check_whole;
 pub use roll::{Condition, Node, OnRoll, Roll};
-pub use scan_servers::{ScanServer, ScanServers, Serves};
+pub use scan_servers::{ScanServer, ScanServers};
 pub use storage::BucketStorage;
 pub use survey::{
     FlushedTotals, GroupOwner, PIN_HELD, PinUse, ReaderPin, StoredStatus, Survey, SurveyedCollection, Tail,
@@ -87,3 +90,6 @@ pub(crate) use kind::check_log;
 pub(crate) use log::BucketLog;
 pub(crate) use pins::{Announcement, Pin, TTL as PIN_TTL, renewing};
 pub(crate) use read_only::ReadOnly;
+
+/// The prefix of the names of collections.
+const COLLECTIONS: &str = "collections/";

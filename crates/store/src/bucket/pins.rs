@@ -14,7 +14,6 @@ mod pin;
 pub(crate) use pin::{Announcement, Pin};
 
 use super::Bucket;
-use super::Serves;
 use crate::codec::unframe;
 use crate::error::StoreError;
 use crate::seams::Clock;
@@ -41,6 +40,22 @@ pub(crate) const TTL: Duration = Duration::from_secs(60);
 pub(super) const MARGIN_PART: i64 = 4;
 /// Interval at which an owner reads the pins, in microseconds.
 const LOOK_US: i64 = 10_000_000;
+
+/// The status that a scan server reports. Its load is that at the last write of its pin, up to a third of a pin's
+/// lifetime ago.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Serves {
+    /// Host and port at which gateways reach it.
+    pub address: String,
+    /// Its group, as named in profiles.
+    pub group: String,
+    /// Scans that are working on a batch.
+    pub working: u64,
+    /// Scans that have started but not ended.
+    pub started: u64,
+    /// Scans that wait to start.
+    pub waiting: u64,
+}
 
 /// The content of a pin. For a reader that serves no gateways it is just the list.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

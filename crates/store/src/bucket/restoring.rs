@@ -1,8 +1,7 @@
 //! Marks a bucket as being restored. Until the mark is removed, no process serves the bucket.
 
 use super::create::{CreateOutcome, create};
-use super::storage::COLLECTIONS;
-use super::{Bucket, peers, pins, records, roll};
+use super::{Bucket, COLLECTIONS, peers, pins, records, roll};
 use crate::error::StoreError;
 use crate::seams::Clock;
 use meridian_model::Invalid;

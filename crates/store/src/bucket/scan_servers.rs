@@ -1,11 +1,10 @@
 //! Discovery of a cluster's scan servers by gateways, from the status in their pins.
 
 use super::Bucket;
-use super::pins::{self, PinContent};
+use super::pins::{self, PinContent, Serves};
 use crate::error::StoreError;
 use crate::seams::Clock;
 use parking_lot::Mutex;
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::Path;
@@ -13,22 +12,6 @@ use std::sync::Arc;
 
 /// Max scan servers known at a time; more would not be a real cluster.
 const SERVERS_MAX: usize = 4_096;
-
-/// The status that a scan server reports. Its load is that at the last write of its pin, up to a third of a pin's
-/// lifetime ago.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Serves {
-    /// Host and port at which gateways reach it.
-    pub address: String,
-    /// Its group, as named in profiles.
-    pub group: String,
-    /// Scans that are working on a batch.
-    pub working: u64,
-    /// Scans that have started but not ended.
-    pub started: u64,
-    /// Scans that wait to start.
-    pub waiting: u64,
-}
 
 /// A scan server.
 #[derive(Debug, Clone, PartialEq, Eq)]

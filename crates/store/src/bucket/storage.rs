@@ -8,7 +8,7 @@ use super::objects::{BucketObjects, Grace};
 use super::patches::Patches;
 use super::pins::Pins;
 use super::reader::BucketReader;
-use super::{Bucket, Terms, lease_of};
+use super::{Bucket, COLLECTIONS, Terms, lease_of};
 use crate::error::StoreError;
 use crate::extents::Extents;
 use crate::options::Options;
@@ -27,9 +27,6 @@ use std::time::Duration;
 
 /// Name of the file of extents in the data folder.
 const EXTENTS: &str = "extents";
-/// The prefix of the names of collections.
-pub(super) const COLLECTIONS: &str = "collections/";
-
 /// Maps partitions of a data folder to their places in a bucket.
 ///
 /// A collection that is dropped and created again under its name has another *life*, with folders of its own. So late

@@ -3,8 +3,10 @@
 //! It is not a snapshot: each object is read at its own time. So a count may lag behind the manifest beside it by what
 //! an owner did meanwhile.
 
-use super::storage::{BucketStorage, COLLECTIONS};
-use super::{Bucket, OnRoll, ReadOnly, Roll, Serves, groups_of, kind, log, peers, pins, roll, said_groups, terms_of};
+use super::storage::BucketStorage;
+use super::{
+    Bucket, COLLECTIONS, OnRoll, ReadOnly, Roll, Serves, groups_of, kind, log, peers, pins, roll, said_groups, terms_of,
+};
 use crate::error::StoreError;
 use crate::paths::partition_dir;
 use crate::seams::{LogPlace, Registry, Seams, Storage};

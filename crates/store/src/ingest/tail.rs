@@ -3,9 +3,6 @@
 //! Only collections with generated ids, whose events are never replaced, are followed this way: their writes do not
 //! refer to earlier events. A record of another kind ends the tail until a manifest covers it.
 
-use super::partition::Partition;
-use super::replay::{DecodedRecord, decode};
-use super::stage::{Change, Stage};
 use crate::manifest::Manifest;
 use crate::seams::{Kind, LogReader, Record};
 use meridian_model::{IdRole, Mode, Schema};
@@ -21,16 +18,16 @@ pub(crate) struct Tail {
     reader: Box<dyn LogReader>,
     /// Writes after the manifest, without gaps. They are reapplied after each manifest, whose segments cover some of
     /// them.
-    records: VecDeque<Record>,
+    pub(super) records: VecDeque<Record>,
     bytes: usize,
     /// Position of the last record read.
-    read: u64,
+    pub(super) read: u64,
     /// Position of the first record that cannot be shown, if one was read.
-    blocked: Option<u64>,
+    pub(super) blocked: Option<u64>,
     /// Start time of the poll that reached the end of the log.
-    ended: Option<i64>,
+    pub(super) ended: Option<i64>,
     /// Time up to which all writes are shown, as of the last poll.
-    complete: Option<i64>,
+    pub(super) complete: Option<i64>,
 }
 
 /// Returns true if the log of such a collection is followed.
@@ -64,7 +61,7 @@ impl Tail {
     }
 
     /// Reads on after a manifest. Returns true if the log was read to its end.
-    fn look(&mut self, manifest: &Manifest) -> bool {
+    pub(super) fn look(&mut self, manifest: &Manifest) -> bool {
         // The records that follow are read again once a manifest covers the blocked one.
         if self.blocked.is_some() {
             return false;
@@ -83,7 +80,7 @@ impl Tail {
     }
 
     /// Drops the records that a manifest covers.
-    fn cover(&mut self, flushed: u64) {
+    pub(super) fn cover(&mut self, flushed: u64) {
         while let Some(record) = self.records.pop_front_if(|record| record.position <= flushed) {
             self.bytes -= record.body.len();
         }
@@ -91,79 +88,11 @@ impl Tail {
     }
 
     /// Restarts after a manifest.
-    fn restart(&mut self, manifest: &Manifest) {
+    pub(super) fn restart(&mut self, manifest: &Manifest) {
         // An end found earlier is void: the part before it was deleted or skipped.
         (self.blocked, self.ended) = (None, None);
         self.reader.rewind();
         self.cover(manifest.flushed);
         self.look(manifest);
-    }
-}
-
-impl Partition {
-    /// Polls the log. Called before the search for the newest manifest: records already gone from the log are covered
-    /// by that manifest.
-    pub(crate) fn look_at_tail(&mut self) {
-        let began = self.shared.seams.clock.now();
-        let Some(tail) = &mut self.tail else { return };
-        tail.complete = None;
-        let is_end = tail.look(&self.manifest);
-        tail.ended = is_end.then_some(began);
-    }
-
-    /// Shows the writes after the manifest. `anew` means that the entries are those of a newly loaded manifest. Returns
-    /// true if anything was added.
-    pub(crate) fn show_tail(&mut self, anew: bool) -> bool {
-        let Some(mut tail) = self.tail.take() else { return false };
-        if anew && (self.manifest.flushed > tail.read || tail.blocked.is_some()) {
-            tail.restart(&self.manifest);
-        }
-        tail.cover(self.manifest.flushed);
-        let before = self.position;
-        // Earlier records are already shown.
-        let fresh: Vec<Record> = tail.records.iter().filter(|record| record.position > before).cloned().collect();
-        if let Err((position, why)) = self.add_of_tail(fresh) {
-            tracing::warn!(collection = %self.manifest.collection, position, %why, "a write of the log cannot be shown");
-            tail.blocked = Some(position);
-        }
-        let is_whole = tail.blocked.is_none() && self.position == tail.read;
-        tail.complete = tail.ended.filter(|_| is_whole);
-        self.tail = Some(tail);
-        if self.position == before {
-            return false;
-        }
-        self.merge_small_runs();
-        self.measure();
-        self.publish();
-        true
-    }
-
-    /// Adds writes as one memory tree. On an error the writes before the failed one are added, and its position is
-    /// returned.
-    fn add_of_tail(&mut self, records: Vec<Record>) -> Result<(), (u64, String)> {
-        let (context, seed) = (self.context.clone(), self.manifest.seed);
-        let mut stage = Stage::new(&self.entries, &context, self.position + 1);
-        let mut failed = Ok(());
-        for record in records {
-            let DecodedRecord { position, change, .. } = decode(&context, seed, record);
-            let written = match change {
-                Ok(Change::Write(events)) if position == stage.next => stage.write(events).map_err(|e| e.to_string()),
-                Ok(_) => Err("it is not the next plain write".to_owned()),
-                Err(why) => Err(why),
-            };
-            if let Err(why) = written {
-                failed = Err((position, why));
-                break;
-            }
-        }
-        let position = stage.next - 1;
-        match stage.finish(self.shared.cache.number_part()) {
-            Ok(staging) => {
-                staging.apply(&mut self.entries);
-                self.position = position;
-                failed
-            }
-            Err(error) => Err((self.position + 1, error.to_string())),
-        }
     }
 }

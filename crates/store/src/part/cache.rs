@@ -2,7 +2,7 @@
 
 use crate::part::keys::{Filter, KeyRows};
 use crate::part::objects::ObjectRows;
-use crate::part::opened::OpenParts;
+use crate::part::open_parts::OpenParts;
 use arrow_array::ArrayRef;
 use meridian_index::{CountPyramid, Forest};
 use meridian_model::memory_of;

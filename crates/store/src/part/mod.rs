@@ -13,6 +13,7 @@ pub(crate) mod entry;
 pub(crate) mod ipc;
 pub(crate) mod keys;
 pub(crate) mod objects;
+pub(crate) mod open_parts;
 pub(crate) mod opened;
 pub(crate) mod removal;
 pub(crate) mod rows;

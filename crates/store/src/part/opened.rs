@@ -1,104 +1,19 @@
-//! Segments opened for queries: their trees and footers stay in memory up to a limit.
-//!
-//! A segment in use by a query is not evicted: that would free nothing, and another query would read it a second time.
-//! So the limit is exceeded while queries use more than it, and until the next poll of the bucket after that. Queries
-//! share what they use.
+//! Opens the segments of views for a query.
 
 use super::Part;
 use super::closed::ClosedSegment;
 use super::view::PartView;
 use crate::error::StoreError;
-use quick_cache::sync::Cache;
-use quick_cache::{Lifecycle, OptionsBuilder, Weighter};
-use std::hash::{BuildHasherDefault, DefaultHasher};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bytes of an open segment besides its trees and footer.
-const OPEN_BYTES: u64 = 8 << 10;
-/// Estimated bytes of an open segment; it only shapes the table.
-const USUAL_BYTES: u64 = 1 << 20;
-
-/// Counters of the cache of open segments since the process began, and its size.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct TreeStats {
-    /// Segments opened.
-    pub loaded: u64,
-    /// Segments closed to make room for others.
-    pub evicted: u64,
-    /// Bytes held.
-    pub bytes: u64,
-}
-
-#[derive(Debug, Clone)]
-struct Weight;
-
-impl Weighter<u64, Arc<Part>> for Weight {
-    fn weight(&self, _: &u64, part: &Arc<Part>) -> u64 {
-        let footers = part.segment().map_or(0, |segment| segment.footer_bytes());
-        OPEN_BYTES + part.forest.bytes() as u64 + footers
-    }
-}
-
-/// Counts evictions, and protects segments in use.
-#[derive(Debug, Clone)]
-struct InUse(Arc<AtomicU64>);
-
-impl Lifecycle<u64, Arc<Part>> for InUse {
-    type RequestState = ();
-
-    fn is_pinned(&self, _: &u64, part: &Arc<Part>) -> bool {
-        // One reference is the cache's own. A query that takes the part at this moment already has a clone, and keeps
-        // it.
-        Arc::strong_count(part) > 1
-    }
-
-    fn on_evict(&self, (): &mut (), _: u64, _: Arc<Part>) {
-        // Relaxed: only statistics.
-        self.0.fetch_add(1, Ordering::Relaxed);
-    }
-}
-
-/// Open segments, by their number in the process.
-#[derive(Debug)]
-pub(crate) struct OpenParts {
-    parts: Cache<u64, Arc<Part>, Weight, BuildHasherDefault<DefaultHasher>, InUse>,
-    loaded: AtomicU64,
-    evicted: Arc<AtomicU64>,
-}
-
-impl OpenParts {
-    pub(crate) fn new(bytes: u64) -> OpenParts {
-        let items = usize::try_from(bytes / USUAL_BYTES).unwrap_or(usize::MAX).clamp(16, 1 << 20);
-        let evicted = Arc::new(AtomicU64::new(0));
-        // One shard: a segment may take most of the limit, and must not exceed a shard's share.
-        let options = OptionsBuilder::new().estimated_items_capacity(items).weight_capacity(bytes).shards(1).build();
-        let lifecycle = InUse(evicted.clone());
-        let parts = match options {
-            Ok(options) => Cache::with_options(options, Weight, BuildHasherDefault::default(), lifecycle),
-            Err(_) => Cache::with(items, bytes, Weight, BuildHasherDefault::default(), lifecycle),
-        };
-        OpenParts { parts, loaded: AtomicU64::new(0), evicted }
-    }
-
-    /// Returns its counters and size.
-    pub(crate) fn stats(&self) -> TreeStats {
-        let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        TreeStats { loaded: of(&self.loaded), evicted: of(&self.evicted), bytes: self.parts.weight() }
-    }
-
-    /// Closes segments that no query uses any more, as far as the limit is exceeded. The cache makes room when
-    /// something is inserted, but not when a query ends.
-    pub(crate) fn trim(&self) {
-        let bound = self.parts.capacity();
-        if self.parts.weight() > bound {
-            self.parts.set_capacity(bound);
+impl PartView {
+    /// Returns the same view with its segment open.
+    pub(crate) fn opened(&self) -> Result<PartView, StoreError> {
+        if self.is_open() {
+            return Ok(self.clone());
         }
-    }
-
-    /// Drops a segment that is no longer needed.
-    pub(crate) fn forget(&self, number: u64) {
-        self.parts.remove(&number);
+        let opened = open_views(vec![self.clone()])?.pop();
+        opened.ok_or(StoreError::Closed)
     }
 }
 
@@ -108,7 +23,7 @@ pub(crate) fn open_views(views: Vec<PartView>) -> Result<Vec<PartView>, StoreErr
     for view in &views {
         opened.push(match view.part.closed() {
             None => Some(view.part.clone()),
-            Some(closed) => closed.place().cache.opened.parts.get(&view.part.number),
+            Some(closed) => closed.place().cache.opened.get(view.part.number),
         });
     }
     let missing = || views.iter().zip(&opened).filter(|(_, part)| part.is_none()).filter_map(|(v, _)| v.part.closed());
@@ -123,9 +38,7 @@ pub(crate) fn open_views(views: Vec<PartView>) -> Result<Vec<PartView>, StoreErr
             (None, None) => view.part.clone(),
             (None, Some(closed)) => {
                 let part = Arc::new(closed.open()?);
-                let cache = &closed.place().cache.opened;
-                cache.loaded.fetch_add(1, Ordering::Relaxed);
-                cache.parts.insert(part.number, part.clone());
+                closed.place().cache.opened.insert(&part);
                 part
             }
         };

@@ -7,7 +7,6 @@ use super::{Body, Part};
 use crate::error::StoreError;
 use crate::part::dead::DeadRows;
 use crate::part::objects::object_named;
-use crate::part::opened::open_views;
 use arrow_array::UInt32Array;
 use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder};
 use meridian_index::{CountPyramid, Key, Pieces, Tree};
@@ -86,15 +85,6 @@ impl PartView {
     /// open.
     pub fn is_open(&self) -> bool {
         self.part.closed().is_none()
-    }
-
-    /// Returns the same view with its segment open.
-    pub(crate) fn opened(&self) -> Result<PartView, StoreError> {
-        if self.is_open() {
-            return Ok(self.clone());
-        }
-        let opened = open_views(vec![self.clone()])?.pop();
-        opened.ok_or(StoreError::Closed)
     }
 
     /// Returns the schema in which [`PartView::read`] returns rows.

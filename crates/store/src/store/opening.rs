@@ -8,14 +8,10 @@ use crate::options::PARTITIONS_MAX;
 use crate::seams::files::names;
 use crate::store::Inner;
 use crate::store::folder::{FolderState, standing};
-use crate::store::partitions::Partitions;
+use crate::store::partitions::{OPENERS, Partitions};
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::thread::Builder;
-
-/// Max collections of a bucket, or partitions of one, opened at a time. Each waits for some eighty calls, most of them
-/// sequential.
-pub(super) const OPENERS: usize = 8;
 
 impl Inner {
     /// Opens every collection, and sets aside those that cannot be opened.

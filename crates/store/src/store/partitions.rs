@@ -19,7 +19,6 @@ use crate::seams::CommitError;
 use crate::seams::files::names;
 use crate::store::Inner;
 use crate::store::folder::{FolderState, clear, clear_partition, standing};
-use crate::store::opening::OPENERS;
 use meridian_model::{IdRole, Invalid, Mode, Schema};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -27,6 +26,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::Builder;
+
+/// Max collections of a bucket, or partitions of one, opened at a time. Each waits for some eighty calls, most of them
+/// sequential.
+pub(super) const OPENERS: usize = 8;
 
 /// A store's partitions of a collection, in order.
 pub type Partitions = Arc<[Arc<Collection>]>;

@@ -3,7 +3,7 @@
 use crate::bucket::{BucketStorage, PIN_TTL, ReadOnly, Terms, check_log, check_whole, lease_of, terms_of};
 use crate::error::StoreError;
 use crate::options::Options;
-use crate::part::opened::TreeStats;
+use crate::part::open_parts::TreeStats;
 use crate::recovery::SharedResources;
 use crate::seams::Bucket;
 use crate::seams::{Disk, Seams, Storage};

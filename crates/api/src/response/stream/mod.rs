@@ -11,11 +11,12 @@ mod job;
 mod pipe;
 mod reader;
 mod sink;
+mod wait;
 
 pub use finished::finished;
 pub use job::Source;
 #[cfg(feature = "flight")]
-pub use reader::BrokenOff;
+pub use pipe::BrokenOff;
 pub use sink::Sink;
 
 use crate::protocol::problem::Result;
@@ -25,7 +26,7 @@ use crate::state::AppState;
 use axum::body::Body;
 use axum::http::Extensions;
 use axum::response::{IntoResponse, Response};
-use job::{BlockingWait, Job};
+use job::Job;
 use meridian_admission::gate::Permit;
 use meridian_query::Control;
 use pipe::Pipe;
@@ -33,6 +34,7 @@ use reader::Reader;
 use std::sync::Arc;
 use tokio::runtime::Handle;
 use tokio::time::Instant;
+use wait::BlockingWait;
 
 /// Streams what a query writes to its sink. `open` starts the response and returns the source of the rest, if any. The
 /// rest is computed step by step, as the client reads.

@@ -4,7 +4,6 @@
 //! connection takes them out, and wakes the query when half of the capacity is free. A pipe whose memory is needed
 //! elsewhere can be cut: its chunks are freed at once, and the transfer is aborted.
 
-use super::reader::BrokenOff;
 use crate::protocol::problem::{Kind, Problem};
 use crate::state::readers::UnreadData;
 use axum::http::HeaderMap;
@@ -58,6 +57,11 @@ enum End {
 /// There is no reader any more: it disconnected, or the response has ended.
 #[derive(Debug)]
 pub(super) struct ReaderGone;
+
+/// Ends a transfer abruptly, because of a problem of this kind; `None` for a client that read nothing.
+#[derive(Debug, thiserror::Error)]
+#[error("the response was broken off")]
+pub struct BrokenOff(pub Option<Kind>);
 
 /// Why a wait for room ended.
 #[derive(Debug, PartialEq, Eq)]

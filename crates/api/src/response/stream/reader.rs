@@ -1,7 +1,7 @@
 //! The reading end of a pipe, as the body of an HTTP response.
 
-use super::pipe::Pipe;
-use crate::protocol::problem::{Kind, Problem};
+use super::pipe::{BrokenOff, Pipe};
+use crate::protocol::problem::Problem;
 use crate::state::readers::Registration;
 use axum::http::HeaderMap;
 use bytes::Bytes;
@@ -97,15 +97,11 @@ impl hyper::body::Body for Reader {
     }
 }
 
-/// Ends a transfer abruptly, because of a problem of this kind; `None` for a client that read nothing.
-#[derive(Debug, thiserror::Error)]
-#[error("the response was broken off")]
-pub struct BrokenOff(pub Option<Kind>);
-
 #[cfg(test)]
 mod tests {
     use super::super::pipe::Wakeup;
     use super::*;
+    use crate::protocol::problem::Kind;
     use hyper::body::Body;
     use meridian_admission::ByteBudget;
 

@@ -1,9 +1,8 @@
 //! The sink to which a query writes its response.
 
-use super::job::BlockingWait;
 use super::pipe::{Pipe, ReaderGone};
-
-use crate::protocol::problem::{Kind, Problem, Result};
+use super::wait::{BlockingWait, disconnected};
+use crate::protocol::problem::{Problem, Result};
 use crate::request::overload::no_room;
 use crate::response::whole;
 use crate::state::AppState;
@@ -108,11 +107,6 @@ impl Drop for Sink {
 /// Returns the target size of a chunk in bytes.
 pub(super) fn chunk_bytes(state: &AppState) -> usize {
     state.config.chunk_bytes.max(1024)
-}
-
-/// Returns the error of a query whose client has disconnected; no client sees it.
-pub(super) fn disconnected() -> Problem {
-    Problem::new(Kind::Internal, "the client has disconnected")
 }
 
 /// Splits bytes into chunks that are charged to the memory for responses until the connection releases them.

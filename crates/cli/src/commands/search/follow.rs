@@ -10,29 +10,8 @@ use super::show::ResultPrinter;
 use super::{SearchArgs, server_of};
 use crate::failure::Failure;
 use crate::http::Server;
-use clap::Args;
 use serde_json::{Map, Value};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-
-/// How a saved search is followed.
-#[derive(Args, Debug, Clone, Default)]
-pub struct FollowArgs {
-    /// Print new results from now on, as they arrive, until Ctrl-C
-    #[arg(long, help_heading = "Following")]
-    pub follow: bool,
-    /// Save the question permanently under this name; without a question, follow the saved search of this name or id
-    #[arg(long, value_name = "NAME", requires = "follow", help_heading = "Following")]
-    pub name: Option<String>,
-    /// Also poll outside sources at this interval, such as 5m
-    #[arg(long, value_name = "DURATION", requires = "follow", help_heading = "Following")]
-    pub poll: Option<String>,
-    /// Transitions of moving objects to report: some of enter,inside,exit
-    #[arg(long, value_name = "WHEN", requires = "follow", value_delimiter = ',', help_heading = "Following")]
-    pub when: Vec<String>,
-    /// Resume after the packet of this number [default: from the oldest that the server keeps]
-    #[arg(long, value_name = "NUMBER", requires = "follow", help_heading = "Following")]
-    pub after: Option<u64>,
-}
 
 /// The next event to handle.
 enum FollowEvent {

@@ -1,15 +1,35 @@
 //! The followed saved search: temporary, permanent, or an existing one.
 
-use super::follow::FollowArgs;
 use crate::failure::Failure;
 use crate::http::Server;
 use crate::units;
+use clap::Args;
 use serde_json::{Map, Value, json};
 
 /// Page size of saved searches when one is looked up by name.
 const PAGE: usize = 10_000;
 /// Max bytes of a question in the name of a temporary saved search.
 const QUESTION_BYTES_MAX: usize = 120;
+
+/// How a saved search is followed.
+#[derive(Args, Debug, Clone, Default)]
+pub struct FollowArgs {
+    /// Print new results from now on, as they arrive, until Ctrl-C
+    #[arg(long, help_heading = "Following")]
+    pub follow: bool,
+    /// Save the question permanently under this name; without a question, follow the saved search of this name or id
+    #[arg(long, value_name = "NAME", requires = "follow", help_heading = "Following")]
+    pub name: Option<String>,
+    /// Also poll outside sources at this interval, such as 5m
+    #[arg(long, value_name = "DURATION", requires = "follow", help_heading = "Following")]
+    pub poll: Option<String>,
+    /// Transitions of moving objects to report: some of enter,inside,exit
+    #[arg(long, value_name = "WHEN", requires = "follow", value_delimiter = ',', help_heading = "Following")]
+    pub when: Vec<String>,
+    /// Resume after the packet of this number [default: from the oldest that the server keeps]
+    #[arg(long, value_name = "NUMBER", requires = "follow", help_heading = "Following")]
+    pub after: Option<u64>,
+}
 
 /// The properties of a saved search needed to follow it.
 pub struct SavedSearch {

@@ -1,11 +1,11 @@
 //! The start message, and the refusal to start on an open address without a token.
 
-use super::http::Source;
 use crate::failure::Failure;
 use crate::output::say;
 use crate::units;
 use meridian_api::Hosts;
 use std::net::SocketAddr;
+use std::path::Path;
 
 /// The command that creates the first token, without the location of the tokens.
 const FIRST_TOKEN: &str = "meridian token create --role operator";
@@ -76,10 +76,10 @@ impl StartMessage {
     }
 }
 
-/// Returns the options that name where the tokens of a source are. Without them, the command in a hint would create a
-/// token in another folder.
-pub(super) fn tokens_at(source: &Source) -> String {
-    match (&source.bucket, &source.folder) {
+/// Returns the options that name where the tokens are. Without them, the command in a hint would create a token in
+/// another folder.
+pub(super) fn tokens_at(bucket: Option<&str>, folder: Option<&Path>) -> String {
+    match (bucket, folder) {
         (Some(bucket), _) if bucket.starts_with("s3://") => format!("--bucket {bucket} --config FILE"),
         (Some(bucket), _) => format!("--bucket {bucket}"),
         (None, Some(folder)) => format!("--data {}", folder.display()),

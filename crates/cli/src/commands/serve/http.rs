@@ -135,7 +135,7 @@ pub(super) async fn serve(
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), Failure> {
     let ClientListeners { certificates, listener, flight, monitors, address } = listeners;
-    let tokens_at = greeting::tokens_at(&source);
+    let tokens_at = greeting::tokens_at(source.bucket.as_deref(), source.folder.as_deref());
     let Source { backend, place, folder, membership, mut drained, .. } = source;
     let hosts = Hosts::new(&config.server, address);
     let refused = |e: Fault| match e {

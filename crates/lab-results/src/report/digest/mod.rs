@@ -1,14 +1,15 @@
 //! A digest of a run's records for a report, gathered in one walk and in bounded memory.
 
+mod again;
 mod series;
 mod thinned;
 mod time_line;
 
-pub(super) use series::{Series, histogram, note};
+pub(super) use again::Again;
+pub(super) use series::Series;
 pub(super) use thinned::{Scatter, Subsample};
 pub(super) use time_line::{Bar, CLASSES_PER_DECADE, Flow, Heat, TimeLine};
 
-use super::again::Again;
 use crate::record::{Micros, Outcome, Phase, Record};
 use crate::stats::mode::RequestTiming;
 use std::collections::BTreeMap;

@@ -8,7 +8,7 @@ use crate::filter::predicate::{Node, Predicate};
 use crate::filter::shape::Shape;
 use crate::filter::spatial::{SpatialTest, holds_between, holds_of_itself};
 use geo::{CoordsIter, HasDimensions, Validation};
-use geo_types::{Geometry, MultiLineString, MultiPoint, MultiPolygon, Rect};
+use geo_types::Geometry;
 
 impl Binder<'_> {
     pub(super) fn spatial(&self, op: SpatialOp, left: &Operand, right: &Operand) -> Result<Predicate, Invalid> {
@@ -41,38 +41,6 @@ impl Binder<'_> {
             }
         }
     }
-}
-
-/// A box as a geometry: two boxes if it crosses the antimeridian; a line or a point if it has no area.
-pub(super) fn bbox([west, south, east, north]: [f64; 4]) -> Result<Geometry<f64>, Invalid> {
-    let wrong = |detail: String| Err(Invalid::field("filter", detail));
-    if south > north {
-        return wrong(format!("the BBOX has its south {south} above its north {north}"));
-    }
-    let is_longitude = |lon: f64| (-180.0..=180.0).contains(&lon);
-    if west > east && !(is_longitude(west) && is_longitude(east)) {
-        return wrong(format!("the BBOX from longitude {west} east to {east} does not exist"));
-    }
-    // A box without width or height becomes a line or a point. A polygon without area has no interior, and
-    // its spatial relations would be undefined.
-    let part = |west: f64, east: f64| {
-        let (low, high) = ((west, south), (east, north));
-        match (west == east, south == north) {
-            (true, true) => Geometry::Point(low.into()),
-            (true, false) | (false, true) => Geometry::LineString(vec![low, high].into()),
-            (false, false) => Geometry::Polygon(Rect::new(low, high).to_polygon()),
-        }
-    };
-    if west <= east {
-        return Ok(part(west, east));
-    }
-    // Geometry is planar, so a box over the antimeridian is its two halves.
-    Ok(match (part(west, 180.0), part(-180.0, east)) {
-        (Geometry::Polygon(a), Geometry::Polygon(b)) => Geometry::MultiPolygon(MultiPolygon(vec![a, b])),
-        (Geometry::LineString(a), Geometry::LineString(b)) => Geometry::MultiLineString(MultiLineString(vec![a, b])),
-        (Geometry::Point(a), Geometry::Point(b)) => Geometry::MultiPoint(MultiPoint(vec![a, b])),
-        (a, b) => Geometry::GeometryCollection(vec![a, b].into()),
-    })
 }
 
 /// A box over the antimeridian as one kind of geometry. A half without width, which lies on the antimeridian, is part

@@ -1,7 +1,5 @@
 //! Profiles: the JSON with which operators configure how scan servers are tried.
 
-use super::read;
-use crate::Invalid;
 use std::time::Duration;
 
 /// Limit of a wait configured as unlimited; the request's own deadline applies.
@@ -59,7 +57,7 @@ pub struct Profile {
 
 /// Every profile of a client; exactly one is the default.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Profiles(Vec<Profile>);
+pub struct Profiles(pub(super) Vec<Profile>);
 
 impl Default for Profiles {
     /// 3 servers, then 13 others, then all, 33 ms each.
@@ -86,30 +84,6 @@ impl Default for Profiles {
 }
 
 impl Profiles {
-    /// Reads a JSON list of profiles.
-    ///
-    /// # Errors
-    /// The invalid value, with its field.
-    pub fn parse(json: &str) -> Result<Profiles, Invalid> {
-        let profiles = read::profiles(json)?;
-        match profiles.iter().filter(|profile| profile.is_default).count() {
-            // Exactly one, so that a scan of any type has a profile.
-            1 => {}
-            n => {
-                return Err(Invalid::field("isDefault", format!("{n} profiles are the default: expected exactly one")));
-            }
-        }
-        let mut seen = std::collections::BTreeSet::new();
-        for name in profiles.iter().flat_map(|profile| &profile.scan_types) {
-            // Otherwise the order of the list would silently decide which profile applies.
-            if !seen.insert(name) {
-                let detail = format!("{name:?} is named twice: a scan type belongs to one profile");
-                return Err(Invalid::field("scanTypeActivations", detail));
-            }
-        }
-        Ok(Profiles(profiles))
-    }
-
     /// The profile of a scan type; the default if no profile names it.
     pub fn for_scan_type(&self, scan_type: Option<&str>) -> &Profile {
         let named = |profile: &&Profile| profile.scan_types.iter().any(|name| Some(name.as_str()) == scan_type);

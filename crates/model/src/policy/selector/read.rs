@@ -1,6 +1,6 @@
 //! Reads profiles from JSON field by field, so that errors name the field.
 
-use super::profile::{AttemptPlan, Profile, ServerShare, WAIT_FOR_EVER};
+use super::profile::{AttemptPlan, Profile, Profiles, ServerShare, WAIT_FOR_EVER};
 use crate::Invalid;
 use serde_json::{Map, Value};
 use std::time::Duration;
@@ -12,8 +12,34 @@ struct Fields {
     map: Map<String, Value>,
 }
 
+impl Profiles {
+    /// Reads a JSON list of profiles.
+    ///
+    /// # Errors
+    /// The invalid value, with its field.
+    pub fn parse(json: &str) -> Result<Profiles, Invalid> {
+        let profiles = profiles(json)?;
+        match profiles.iter().filter(|profile| profile.is_default).count() {
+            // Exactly one, so that a scan of any type has a profile.
+            1 => {}
+            n => {
+                return Err(Invalid::field("isDefault", format!("{n} profiles are the default: expected exactly one")));
+            }
+        }
+        let mut seen = std::collections::BTreeSet::new();
+        for name in profiles.iter().flat_map(|profile| &profile.scan_types) {
+            // Otherwise the order of the list would silently decide which profile applies.
+            if !seen.insert(name) {
+                let detail = format!("{name:?} is named twice: a scan type belongs to one profile");
+                return Err(Invalid::field("scanTypeActivations", detail));
+            }
+        }
+        Ok(Profiles(profiles))
+    }
+}
+
 /// The list.
-pub(super) fn profiles(json: &str) -> Result<Vec<Profile>, Invalid> {
+fn profiles(json: &str) -> Result<Vec<Profile>, Invalid> {
     let expected = "expected a JSON list of profiles with attemptPlans";
     let list: Value = serde_json::from_str(json)
         .map_err(|e| Invalid::new(format!("{e}: {expected}")).at_line(u64::try_from(e.line()).unwrap_or(u64::MAX)))?;

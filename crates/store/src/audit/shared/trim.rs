@@ -4,7 +4,7 @@
 //! removes the chapter, so both happen or neither does.
 
 use super::super::act::{Act, RecordedAct};
-use super::super::trim::{Shares, holder};
+use super::super::holders::{Shares, holder};
 use super::{CHAPTERS_MAX, Chapter, Content, SharedAudit, State};
 use crate::error::StoreError;
 use std::collections::btree_map::Entry;

@@ -16,6 +16,7 @@
 mod ahead;
 mod archive;
 mod blocks;
+mod fields;
 mod footer;
 mod open;
 mod plain;

@@ -2,6 +2,7 @@
 
 use super::archive::Archive;
 use super::blocks::{BlockFile, BlockRef};
+use super::fields::{row_field, seq_field};
 use super::rebuild::{rebuild, rebuild_from_rows};
 use super::rows::RowsFile;
 use super::{Footer, MAGIC};
@@ -16,7 +17,7 @@ use crate::seams::Objects;
 use crate::stats::Counters;
 use arc_swap::ArcSwapOption;
 use arrow_buffer::Buffer;
-use arrow_schema::{DataType, Field};
+use arrow_schema::Field;
 use meridian_index::Forest;
 use meridian_model::Layout;
 use std::io::ErrorKind;
@@ -71,16 +72,6 @@ impl SegmentFacts {
         // A new number at each opening: blocks cached under the former one are not found again.
         SegmentFacts { number: cache.number_part(), sick: Arc::default(), sketch: None }
     }
-}
-
-/// Returns name and type of the column of sequence numbers.
-pub(crate) fn seq_field() -> Arc<Field> {
-    Arc::new(Field::new("@seq", DataType::UInt64, false))
-}
-
-/// Returns name and type of the column of rows of the time projection.
-pub(crate) fn row_field() -> Arc<Field> {
-    Arc::new(Field::new("@row", DataType::UInt32, false))
 }
 
 /// Returns the max sequence number of a segment file.

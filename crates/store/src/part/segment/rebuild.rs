@@ -2,7 +2,7 @@
 
 use super::RowSource;
 use super::archive::Archive;
-use super::open::seq_field;
+use super::fields::seq_field;
 use super::rows::RowsFile;
 use super::write::SegmentWriter;
 use crate::error::StoreError;

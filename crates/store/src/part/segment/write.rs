@@ -1,7 +1,7 @@
 //! Writes a segment: its rows and its index.
 
 use super::blocks::BlockWriter;
-use super::open::{row_field, seq_field};
+use super::fields::{row_field, seq_field};
 use super::rows::{PAGE_ROWS_MIN, RowsWriter, column_block};
 use super::{Footer, MAGIC, ObjectPages, TimeColumns};
 use crate::codec::hash;

@@ -4,8 +4,8 @@
 //!
 //! In a bucket with a single group, only an order moves it: otherwise its owner keeps it.
 
-use super::group::Process;
 use super::handover::Pass;
+use super::process::Process;
 use meridian_model::policy::groups::{Group, Groups};
 use meridian_model::policy::placement::{Handovers, places};
 use meridian_store::Lease;

@@ -8,8 +8,8 @@
 //! safety: if it breaks off, the lease passes as after a crash.
 
 use super::blocking;
-use super::group::Process;
 use super::lease_holder::LeaseHolder;
+use super::process::Process;
 use crate::failure::Failure;
 use crate::output::say;
 use meridian_model::policy::groups::Group;

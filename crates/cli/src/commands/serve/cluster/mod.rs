@@ -22,6 +22,7 @@ mod member;
 mod memory;
 mod owner;
 mod owner_port;
+mod process;
 mod records;
 mod scan;
 mod servers;

@@ -6,12 +6,13 @@
 
 use super::super::seams::seams;
 use super::candidates::Candidates;
-use super::group::{self, Process};
+use super::group;
 use super::lease_holder::LeaseHolder;
 use super::log::open_log;
 use super::member::Member;
 use super::memory::Pool;
 use super::owner_port::{self, OwnerPort};
+use super::process::Process;
 use super::{blocking, dilate, name_of, open_bucket};
 use crate::certificates::Certificates;
 use crate::config::{Cluster, Config, Role};

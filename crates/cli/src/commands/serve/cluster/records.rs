@@ -2,7 +2,6 @@
 //! them into the bucket.
 
 use super::blocking;
-use super::group::RETRY;
 use super::lease_holder::LeaseHolder;
 use crate::config::Config;
 use crate::failure::Failure;
@@ -11,6 +10,10 @@ use meridian_api::RECORD_KINDS;
 use meridian_store::seams::Seams;
 use meridian_store::{Bucket, ControlPlane, InFolder, MoveOutcome, Store, StoreError};
 use std::sync::Arc;
+use std::time::Duration;
+
+/// Pause before a retry while the bucket does not respond.
+const RETRY: Duration = Duration::from_secs(1);
 
 /// Moves the records of an owner into the bucket, unless that has some. Returns `false` if the lease ended first.
 pub(super) async fn move_in(
