@@ -57,8 +57,8 @@ impl TimeFormat {
     }
 }
 
-/// Multiplies a decimal number by a power of ten, rounded down. Exact, as a float is not: `1700000000.000249` seconds
-/// times a million would be a microsecond less.
+/// Multiplies a decimal number by a power of ten, rounded down. Exact, as a float is not: from the year 2100 on it would
+/// be up to two microseconds off.
 fn shifted(written: &str, digits: usize) -> Option<i64> {
     let (sign, magnitude) = written.strip_prefix('-').map_or((1, written), |rest| (-1, rest));
     let (whole, fraction) = magnitude.split_once('.').unwrap_or((magnitude, ""));
