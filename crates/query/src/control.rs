@@ -4,8 +4,8 @@ use crate::error::QueryError;
 use crate::memory::{MemoryPool, Share};
 use meridian_store::seams::Clock;
 use parking_lot::Mutex;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::thread::{self, Thread, ThreadId};
 use std::time::Duration;
 
@@ -82,7 +82,9 @@ pub trait Scheduler: Send + Sync + std::fmt::Debug {
 
 /// Number of processors of this machine that the process may use.
 pub(crate) fn threads() -> usize {
-    thread::available_parallelism().map_or(1, usize::from)
+    // Asked once: the answer comes from files of the cgroup, and reading them costs more than a small query.
+    static THREADS: LazyLock<usize> = LazyLock::new(|| thread::available_parallelism().map_or(1, usize::from));
+    *THREADS
 }
 
 /// Bytes of events that a query may read, shared by its threads.
