@@ -5,7 +5,7 @@
 //! its lifetime never yields 410, whatever happens to one process. For each rule, some seed detects its omission.
 
 use meridian_model::policy::horizon::{Horizon, Uses};
-use meridian_model::policy::pins::{Board, InUse};
+use meridian_model::policy::pins::{InUse, PinTable};
 use std::time::Duration;
 
 const SECOND: i64 = 1_000_000;
@@ -65,7 +65,7 @@ impl Random {
 
 struct Owner {
     horizon: Horizon,
-    board: Board,
+    pin_table: PinTable,
     looked: i64,
     known: bool,
 }
@@ -152,8 +152,8 @@ impl World {
     fn take_over(&mut self) {
         let since = if self.without == Without::Baseline { self.flushed } else { self.dropped };
         let tokens = if self.without == Without::Outliving { 0 } else { KEPT };
-        let (horizon, board) = (self.horizon(since), Board::new(PIN.0, tokens));
-        self.owner = Some(Owner { horizon, board, looked: i64::MIN, known: false });
+        let (horizon, pin_table) = (self.horizon(since), PinTable::new(PIN.0, tokens));
+        self.owner = Some(Owner { horizon, pin_table, looked: i64::MIN, known: false });
     }
 
     fn reader(&mut self) -> Reader {
@@ -183,16 +183,16 @@ impl World {
             owner.looked = now;
             owner.known = now >= self.unlisted;
             for (name, number, seq) in self.pins.iter().filter(|_| owner.known) {
-                if !owner.board.has(name, *number) {
+                if !owner.pin_table.has(name, *number) {
                     let in_use = InUse { folder: String::new(), manifest: 0, seq: *seq };
-                    owner.board.take(name, *number, vec![in_use], now);
+                    owner.pin_table.take(name, *number, vec![in_use], now);
                 }
             }
-            let pinned = owner.board.in_use(now).get("").map(|used| used.seq);
+            let pinned = owner.pin_table.in_use(now).get("").map(|used| used.seq);
             let in_doubt = !owner.known && self.without != Without::Doubt;
             owner.horizon.pin(if in_doubt { Some(0) } else { pinned });
             if owner.known {
-                self.pins.retain(|(name, ..)| owner.board.counts(name, now));
+                self.pins.retain(|(name, ..)| owner.pin_table.counts(name, now));
             }
         }
         for gateway in &mut self.gateways {

@@ -81,7 +81,7 @@ pub use audit::{Act, AuditLog, AuditPage, RecordedAct, SharedAudit};
 pub use backup::{Backup, BackupFolder, BackupKey, BackupOutcome, BackupScope, Flusher, Restore, SavedPartition};
 pub use bucket::{Lease, LeaseState, SharedRecords, Statement, Term, Terms};
 pub use bucket_check::{CheckReport, check_bucket};
-pub use collection::pending::{PendingWrite, Turn};
+pub use collection::pending::{PendingWrite, WriteStep};
 pub use collection::prior::PriorEventReader;
 pub use collection::since::EventsSince;
 pub use collection::{Collection, DeleteReceipt, KEY_BYTES_MAX, OnConflict, Work, Write, WriteReceipt};

@@ -1,7 +1,7 @@
 //! Measurement of the processor time used under a permit.
 
 use super::processors::thread_time;
-use super::wait::{Seat, Waiter};
+use super::wait::{Parker, Waiter};
 use super::{Account, Gate, State};
 use meridian_model::policy::admission::{Ticket, Verdict};
 use meridian_model::policy::quota::Quota;
@@ -58,7 +58,7 @@ impl Meter {
     }
 
     /// Charges a completed slice; the working thread calls this often. If another query then has a higher claim to the
-    /// slot, the thread waits for its next turn. It stops waiting once `over` reports that the work is no longer
+    /// slot, the thread waits for its next slot. It stops waiting once `over` reports that the work is no longer
     /// wanted.
     pub fn tick(&self, over: &dyn Fn() -> bool) {
         let mut slice = self.slice.lock();
@@ -72,14 +72,14 @@ impl Meter {
         self.gate.0.processors.add(ran);
         let used = ran + std::mem::take(&mut slice.uncharged) + self.take_helpers();
         self.account.ledger.add_processor_time(used);
-        // The seat is taken in a block of its own, so that the gate's lock is released before the wait.
-        let seat = {
+        // The waiter is registered in a block of its own, so that the gate's lock is released before the wait.
+        let parker = {
             let mut state = self.gate.0.state.lock();
             let verdict = state.admission.slice(self.ticket, used);
-            self.seat(&mut state, verdict)
+            self.parker(&mut state, verdict)
         };
-        if let Some(seat) = seat {
-            self.pause(&mut slice, &seat, over);
+        if let Some(parker) = parker {
+            self.pause(&mut slice, &parker, over);
         }
         // Restarted after the pause, which is not part of the next slice.
         slice.began = Some((Instant::now(), thread_time()));
@@ -106,41 +106,41 @@ impl Meter {
         self.gate.carry_out(&mut state, false);
     }
 
-    /// Resumes the work on this thread, which waits for its turn as in [`Meter::tick`]. Does nothing without a
+    /// Resumes the work on this thread, which waits for a slot as in [`Meter::tick`]. Does nothing without a
     /// preceding [`Meter::rest`].
     pub fn wake(&self, over: &dyn Fn() -> bool) {
         let mut slice = self.slice.lock();
         let Some(works) = slice.away.take() else { return };
         if !slice.closed {
-            let seat = {
+            let parker = {
                 let mut state = self.gate.0.state.lock();
                 let verdict = state.admission.wake(self.ticket);
-                self.seat(&mut state, verdict)
+                self.parker(&mut state, verdict)
             };
-            if let Some(seat) = seat {
-                self.pause(&mut slice, &seat, over);
+            if let Some(parker) = parker {
+                self.pause(&mut slice, &parker, over);
             }
         }
         slice.began = works.then(|| (Instant::now(), thread_time()));
     }
 
-    /// Returns the seat where this thread must wait, if it has to.
-    fn seat(&self, state: &mut State, verdict: Verdict) -> Option<Arc<Seat>> {
+    /// Registers this thread as a waiter if the verdict is to pause, and returns its parker.
+    fn parker(&self, state: &mut State, verdict: Verdict) -> Option<Arc<Parker>> {
         if verdict == Verdict::Continue {
             return None;
         }
-        let seat = Arc::new(Seat::default());
-        state.seat(self.ticket, Waiter::Thread(seat.clone()));
-        // Seated first: the policy may give the slot to this thread at once.
+        let parker = Arc::new(Parker::default());
+        state.register(self.ticket, Waiter::Thread(parker.clone()));
+        // Registered first: the policy may give the slot to this thread at once.
         self.gate.carry_out(state, false);
-        Some(seat)
+        Some(parker)
     }
 
-    /// Blocks this thread until its next turn.
-    fn pause(&self, slice: &mut Slice, seat: &Seat, over: &dyn Fn() -> bool) {
+    /// Blocks this thread until it has a slot again.
+    fn pause(&self, slice: &mut Slice, parker: &Parker, over: &dyn Fn() -> bool) {
         self.gate.0.waits.notify_one();
         // No event wakes a paused thread whose client has gone, so it checks at intervals.
-        while !seat.wait(PAUSE_CHECK) {
+        while !parker.park_timeout(PAUSE_CHECK) {
             if over() {
                 // The work ends at its next check and needs no slot for that.
                 slice.closed = true;

@@ -16,7 +16,7 @@ mod wait;
 pub use meter::Meter;
 
 use crate::ledger::Ledger;
-use meridian_model::policy::admission::{Admission, Capacity, Counts, Entry, Load, SlotRequest, Ticket, Turn};
+use meridian_model::policy::admission::{Admission, Capacity, Counts, Entry, Load, SlotRequest, Ticket, WaitOutcome};
 pub use meridian_model::policy::admission::{Class, ClassLoad, Refusal, Settings};
 use parking_lot::Mutex;
 use processors::{Processors, thread_time};
@@ -210,16 +210,16 @@ impl Gate {
 
     async fn wait(&self, account: &Account, deadline: Instant, resumed: Option<Duration>) -> Result<Permit, Refusal> {
         let ask = ask(account, deadline.saturating_duration_since(self.0.origin), resumed);
-        let (ticket, turn) = {
+        let (ticket, outcome) = {
             let mut state = self.0.state.lock();
             match state.admission.enter(self.now(), ask)? {
                 Entry::Run(ticket) => return Ok(self.permit(account.clone(), ticket)),
                 Entry::Wait(ticket) => {
-                    let (tell, turn) = oneshot::channel();
-                    // Seated before the policy runs, because it may decide on this waiter.
-                    state.seat(ticket, Waiter::Task(tell));
+                    let (tell, outcome) = oneshot::channel();
+                    // Registered before the policy runs, because it may decide on this waiter.
+                    state.register(ticket, Waiter::Task(tell));
                     self.carry_out(&mut state, false);
-                    (ticket, turn)
+                    (ticket, outcome)
                 }
             }
         };
@@ -227,7 +227,7 @@ impl Gate {
         // However this wait ends, even by a disconnect, dropping `place` removes the query from the queue.
         let mut place = QueueEntry { gate: self, ticket: Some(ticket) };
         // The sender is dropped only with the gate.
-        turn.await.unwrap_or(Err(Refusal::Waited))?;
+        outcome.await.unwrap_or(Err(Refusal::Waited))?;
         // From here on the permit owns the slot, and releases it.
         place.ticket = None;
         Ok(self.permit(account.clone(), ticket))
@@ -256,10 +256,10 @@ impl Gate {
         let now = self.now();
         loop {
             // Slots first: a waiter that can run now must not be refused for having waited too long.
-            let turn = state.admission.next(now).or_else(|| if expire { state.admission.expire(now) } else { None });
-            let (ticket, outcome) = match turn {
-                Some(Turn::Run(ticket)) => (ticket, Ok(())),
-                Some(Turn::Refuse(ticket, refusal)) => (ticket, Err(refusal)),
+            let ended = state.admission.next(now).or_else(|| if expire { state.admission.expire(now) } else { None });
+            let (ticket, outcome) = match ended {
+                Some(WaitOutcome::Run(ticket)) => (ticket, Ok(())),
+                Some(WaitOutcome::Refuse(ticket, refusal)) => (ticket, Err(refusal)),
                 None => break,
             };
             // A waiter that leaves at this moment releases the slot when its place is dropped.
@@ -301,7 +301,8 @@ fn ask(
 }
 
 impl State {
-    fn seat(&mut self, ticket: Ticket, waiter: Waiter) {
+    /// Stores the waiter of a query, which [`Gate::carry_out`] wakes.
+    fn register(&mut self, ticket: Ticket, waiter: Waiter) {
         let place = ticket.0 as usize;
         if self.waiters.len() <= place {
             self.waiters.resize_with(place + 1, || None);

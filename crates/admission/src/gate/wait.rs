@@ -12,7 +12,7 @@ type Outcome = Result<(), Refusal>;
 #[derive(Debug)]
 pub(super) enum Waiter {
     Task(oneshot::Sender<Outcome>),
-    Thread(Arc<Seat>),
+    Thread(Arc<Parker>),
 }
 
 impl Waiter {
@@ -21,31 +21,31 @@ impl Waiter {
         match self {
             // A task that has left receives nothing, and has already given up its place.
             Waiter::Task(tell) => _ = tell.send(outcome),
-            Waiter::Thread(seat) => seat.wake(),
+            Waiter::Thread(parker) => parker.unpark(),
         }
     }
 }
 
-/// Where a thread waits.
+/// Parks a thread until it is woken.
 #[derive(Debug, Default)]
-pub(super) struct Seat {
-    called: Mutex<bool>,
+pub(super) struct Parker {
+    woken: Mutex<bool>,
     changed: Condvar,
 }
 
-impl Seat {
-    fn wake(&self) {
-        *self.called.lock() = true;
+impl Parker {
+    fn unpark(&self) {
+        *self.woken.lock() = true;
         self.changed.notify_one();
     }
 
-    /// Waits at most this long to be called. Returns whether it was called.
-    pub(super) fn wait(&self, longest: Duration) -> bool {
-        let mut called = self.called.lock();
-        if !*called {
+    /// Waits at most this long to be woken. Returns whether it was woken.
+    pub(super) fn park_timeout(&self, longest: Duration) -> bool {
+        let mut woken = self.woken.lock();
+        if !*woken {
             // On a spurious wake-up this returns false, and the caller waits again.
-            self.changed.wait_for(&mut called, longest);
+            self.changed.wait_for(&mut woken, longest);
         }
-        std::mem::take(&mut *called)
+        std::mem::take(&mut *woken)
     }
 }

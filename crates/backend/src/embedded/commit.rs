@@ -3,7 +3,7 @@
 //! The store's queue chooses a leader among the waiting writes. Its task commits the group: on its own worker thread
 //! while the disk is quick, on another thread while it is slow. The other tasks wait without a thread.
 
-use meridian_store::{PendingWrite, Turn, WriteError, WriteReceipt};
+use meridian_store::{PendingWrite, WriteError, WriteReceipt, WriteStep};
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -43,10 +43,10 @@ impl CommitExecutor {
     ) -> Result<WriteReceipt, WriteError> {
         if small {
             match pending.poll(Waker::noop()) {
-                Poll::Ready(Turn::Done(outcome)) => return outcome,
+                Poll::Ready(WriteStep::Done(outcome)) => return outcome,
                 // The leader at once, so no other task is writing: committing here saves the wakeup when the disk is
                 // done.
-                Poll::Ready(Turn::Lead) => self.commit(|| pending.lead()),
+                Poll::Ready(WriteStep::Lead) => self.commit(|| pending.lead()),
                 Poll::Pending => {}
             }
         }
@@ -92,12 +92,12 @@ impl CommitExecutor {
 async fn wait(pending: Arc<PendingWrite>, deadline: Instant) -> Result<WriteReceipt, WriteError> {
     let mut late = false;
     loop {
-        let turn = poll_fn(|cx| pending.poll(cx.waker()));
-        let next = if late { Ok(turn.await) } else { tokio::time::timeout_at(deadline, turn).await };
+        let step = poll_fn(|cx| pending.poll(cx.waker()));
+        let next = if late { Ok(step.await) } else { tokio::time::timeout_at(deadline, step).await };
         match next {
-            Ok(Turn::Done(outcome)) => return outcome,
+            Ok(WriteStep::Done(outcome)) => return outcome,
             // Many tasks write: the commit gets a thread of its own, so that no worker is blocked.
-            Ok(Turn::Lead) => {
+            Ok(WriteStep::Lead) => {
                 // The clone keeps the write queued if this task is dropped meanwhile: a commit in progress must not be
                 // cancelled.
                 let (leader, current) = (pending.clone(), meridian_observe::current());

@@ -3,13 +3,13 @@
 //! `MERIDIAN_LOG` filters them (`warn`, `meridian_store=debug`). A line names the request and the trace that the work
 //! belongs to.
 
-mod flood;
 mod line;
+mod repeats;
 
 pub use line::Format;
 
-use flood::{Decision, Flood};
 use line::{Line, Message};
+use repeats::{Decision, RepeatLimiter};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{IsTerminal, Write};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,7 +28,7 @@ pub fn start(format: Format) -> impl Future<Output = ()> + Send {
     let lines = Lines(Arc::new(Inner {
         format,
         colours: format == Format::Text && std::io::stderr().is_terminal(),
-        flood: Mutex::default(),
+        repeats: Mutex::default(),
     }));
     let named = std::env::var("MERIDIAN_LOG").ok().and_then(|text| text.parse::<Targets>().ok());
     let filter = named.unwrap_or_else(quiet);
@@ -55,7 +55,7 @@ struct Lines(Arc<Inner>);
 struct Inner {
     format: Format,
     colours: bool,
-    flood: Mutex<Flood>,
+    repeats: Mutex<RepeatLimiter>,
 }
 
 impl<S: Subscriber> Layer<S> for Lines {
@@ -88,13 +88,13 @@ impl Lines {
         let mut key = DefaultHasher::new();
         // The place in the code and the message, since some places write different messages.
         (metadata.callsite(), &message.text).hash(&mut key);
-        let mut flood = self.0.flood.lock().unwrap_or_else(PoisonError::into_inner);
-        flood.count(key.finish(), Instant::now(), || (*metadata.level(), metadata.target(), message.text.clone()))
+        let mut repeats = self.0.repeats.lock().unwrap_or_else(PoisonError::into_inner);
+        repeats.count(key.finish(), Instant::now(), || (*metadata.level(), metadata.target(), message.text.clone()))
     }
 
     /// Reports suppressed messages that have stopped.
     fn tell(&self) {
-        let stopped = self.0.flood.lock().unwrap_or_else(PoisonError::into_inner).stopped(Instant::now());
+        let stopped = self.0.repeats.lock().unwrap_or_else(PoisonError::into_inner).stopped(Instant::now());
         for ((level, target, text), suppressed) in stopped {
             let message = Message { text, fields: serde_json::Map::new() };
             self.write(&Line { level, target, message: &message, of: Default::default(), suppressed });

@@ -38,7 +38,7 @@ pub use lexer::TEXT_BYTES_MAX;
 pub use near::{box_around, distances_m};
 pub use parse_json::{VALUES_MAX, parse_json};
 pub use parse_text::{DEPTH_MAX, is_bare_name, parse_text};
-pub use predicate::{Fate, Predicate};
+pub use predicate::{Predicate, RegionVerdict};
 pub use region::{FieldRange, Region, Relation};
 pub use write::{to_json, to_text};
 

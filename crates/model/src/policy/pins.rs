@@ -30,7 +30,7 @@ pub struct PartitionUse {
 
 /// The last statement of each reader. Times are in microseconds of the writer's monotonic clock.
 #[derive(Debug, Clone)]
-pub struct Board {
+pub struct PinTable {
     /// Readers by name.
     readers: BTreeMap<String, Reader>,
     counts_us: i64,
@@ -45,11 +45,11 @@ struct Reader {
     in_use: Vec<InUse>,
 }
 
-impl Board {
-    /// A board without readers. `counts_us` is how long a statement counts, `tokens_us` how much longer the snapshots
+impl PinTable {
+    /// A table without readers. `counts_us` is how long a statement counts, `tokens_us` how much longer the snapshots
     /// that it names stay.
-    pub fn new(counts_us: i64, tokens_us: i64) -> Board {
-        Board { readers: BTreeMap::new(), counts_us, tokens_us }
+    pub fn new(counts_us: i64, tokens_us: i64) -> PinTable {
+        PinTable { readers: BTreeMap::new(), counts_us, tokens_us }
     }
 
     /// Whether this statement is known.
@@ -111,33 +111,33 @@ mod tests {
 
     #[test]
     fn snapshots_of_a_reader_stay_longer_than_its_manifests() {
-        let mut board = Board::new(75, 300);
-        board.take("one", 1, uses(7, 70), 0);
-        board.take("two", 1, uses(9, 60), 50);
-        let of = |board: &mut Board, now| board.in_use(now).get("f").map(|used| (used.manifest, used.seq));
-        assert_eq!(of(&mut board, 75), Some((Some(7), 60)), "the min of all");
-        assert_eq!(of(&mut board, 76), Some((Some(9), 60)));
-        assert!(!board.counts("one", 76) && board.counts("two", 76));
-        assert_eq!(of(&mut board, 126), Some((None, 60)));
-        board.take("two", 2, uses(11, 80), 130);
-        assert_eq!(of(&mut board, 131), Some((Some(11), 70)));
-        assert_eq!(of(&mut board, 375), Some((None, 70)));
-        assert_eq!(of(&mut board, 376), Some((None, 80)));
-        assert_eq!(of(&mut board, 506), None);
+        let mut table = PinTable::new(75, 300);
+        table.take("one", 1, uses(7, 70), 0);
+        table.take("two", 1, uses(9, 60), 50);
+        let of = |table: &mut PinTable, now| table.in_use(now).get("f").map(|used| (used.manifest, used.seq));
+        assert_eq!(of(&mut table, 75), Some((Some(7), 60)), "the min of all");
+        assert_eq!(of(&mut table, 76), Some((Some(9), 60)));
+        assert!(!table.counts("one", 76) && table.counts("two", 76));
+        assert_eq!(of(&mut table, 126), Some((None, 60)));
+        table.take("two", 2, uses(11, 80), 130);
+        assert_eq!(of(&mut table, 131), Some((Some(11), 70)));
+        assert_eq!(of(&mut table, 375), Some((None, 70)));
+        assert_eq!(of(&mut table, 376), Some((None, 80)));
+        assert_eq!(of(&mut table, 506), None);
     }
 
     #[test]
     fn a_statement_that_does_not_read_keeps_the_one_before_for_its_time() {
-        let mut board = Board::new(75, 300);
-        board.take_unread("one", 3, 0);
-        assert!(board.has("one", 3) && board.in_use(0).is_empty());
-        board.take("one", 4, uses(7, 70), 10);
-        board.take_unread("one", 5, 50);
-        assert_eq!(board.in_use(125)["f"].manifest, Some(7));
-        board.renew("one", 125);
-        assert_eq!(board.in_use(200)["f"], PartitionUse { manifest: Some(7), seq: 70 });
-        assert_eq!(board.in_use(201)["f"], PartitionUse { manifest: None, seq: 70 });
-        board.renew("two", 201);
-        assert!(!board.has("two", 0));
+        let mut table = PinTable::new(75, 300);
+        table.take_unread("one", 3, 0);
+        assert!(table.has("one", 3) && table.in_use(0).is_empty());
+        table.take("one", 4, uses(7, 70), 10);
+        table.take_unread("one", 5, 50);
+        assert_eq!(table.in_use(125)["f"].manifest, Some(7));
+        table.renew("one", 125);
+        assert_eq!(table.in_use(200)["f"], PartitionUse { manifest: Some(7), seq: 70 });
+        assert_eq!(table.in_use(201)["f"], PartitionUse { manifest: None, seq: 70 });
+        table.renew("two", 201);
+        assert!(!table.has("two", 0));
     }
 }

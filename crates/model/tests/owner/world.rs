@@ -59,9 +59,9 @@ impl Move {
     }
 }
 
-/// The known fate of a write.
+/// The known outcome of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Fate {
+enum WriteOutcome {
     /// Sent, outcome unknown.
     Open,
     /// Acknowledged, or found present by a later owner.
@@ -83,7 +83,7 @@ pub struct World {
     processes: u32,
     /// Number of lease terms so far, if processes get epochs from it.
     terms: Option<u64>,
-    fates: Vec<Fate>,
+    outcomes: Vec<WriteOutcome>,
     /// The last manifest that followed the newest one.
     head: u64,
     /// The manifests of the chain: their creators and versions.
@@ -114,7 +114,7 @@ impl World {
             nodes: vec![None; nodes],
             processes: 0,
             terms: terms.then_some(0),
-            fates: Vec::new(),
+            outcomes: Vec::new(),
             head: 1,
             creators: BTreeMap::from([(1, (0, first_of_next_epoch(0)))]),
             serving: (0, 0),
@@ -149,7 +149,7 @@ impl World {
 
     /// Number of the next write.
     pub fn next_write(&self) -> u8 {
-        self.fates.len() as u8
+        self.outcomes.len() as u8
     }
 
     /// The possible next moves.
@@ -181,7 +181,7 @@ impl World {
         let Some(call) = &process.call else {
             let works = [
                 (Work::Takeover, self.budget.takeovers),
-                (Work::Write(self.fates.len() as u8), self.budget.writes),
+                (Work::Write(self.outcomes.len() as u8), self.budget.writes),
                 (Work::Flush, self.budget.flushes),
                 (Work::Merge, self.budget.merges),
                 (Work::Commit, 1),
@@ -266,7 +266,7 @@ impl World {
             }
             Work::Write(_) => {
                 self.budget.writes -= 1;
-                self.fates.push(Fate::Open);
+                self.outcomes.push(WriteOutcome::Open);
             }
             Work::Flush => self.budget.flushes -= 1,
             Work::Merge => self.budget.merges -= 1,
@@ -353,8 +353,8 @@ impl World {
         let news = !told.is_empty();
         for told in told {
             match told {
-                Report::Stored(write) => self.settle(write, Fate::Stored)?,
-                Report::Refused(write) => self.settle(write, Fate::Absent)?,
+                Report::Stored(write) => self.settle(write, WriteOutcome::Stored)?,
+                Report::Refused(write) => self.settle(write, WriteOutcome::Absent)?,
                 Report::Unknown(_) => {}
                 Report::Committed(number) if self.creators.get(&number).is_none_or(|(writer, _)| *writer != id) => {
                     return Err(format!("process {id} takes its manifest {number} for one of the chain"));
@@ -366,9 +366,9 @@ impl World {
                     self.serving = (id, epoch);
                     self.check_content(&content, true)?;
                     // Whatever it found, or did not find, is final.
-                    for write in 0..self.fates.len() {
+                    for write in 0..self.outcomes.len() {
                         let there = content.iter().any(|event| usize::from(event.write) == write);
-                        self.settle(write as u8, if there { Fate::Stored } else { Fate::Absent })?;
+                        self.settle(write as u8, if there { WriteOutcome::Stored } else { WriteOutcome::Absent })?;
                     }
                 }
                 Report::Harmed => return Err(format!("process {id} finds that something is missing")),
@@ -380,12 +380,12 @@ impl World {
         if news { self.check_bucket() } else { Ok(()) }
     }
 
-    fn settle(&mut self, write: u8, fate: Fate) -> Result<(), String> {
-        let known = &mut self.fates[usize::from(write)];
-        if *known != Fate::Open && *known != fate {
-            return Err(format!("write {write} was {known:?}, and is {fate:?} now"));
+    fn settle(&mut self, write: u8, outcome: WriteOutcome) -> Result<(), String> {
+        let known = &mut self.outcomes[usize::from(write)];
+        if *known != WriteOutcome::Open && *known != outcome {
+            return Err(format!("write {write} was {known:?}, and is {outcome:?} now"));
         }
-        *known = fate;
+        *known = outcome;
         Ok(())
     }
 }

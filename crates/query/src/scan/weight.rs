@@ -4,7 +4,7 @@ use super::Scan;
 use crate::control::threads;
 use crate::error::QueryError;
 use meridian_index::Node;
-use meridian_model::filter::Fate;
+use meridian_model::filter::RegionVerdict;
 use std::time::Duration;
 
 /// Max nodes visited to compute it. Nodes beyond count as nothing: the weight is a lower bound.
@@ -67,11 +67,11 @@ impl Scan {
                         return weight;
                     }
                     let rows = tree.rows(node);
-                    match self.predicate.fate(&tree.node_ref(node)) {
-                        Fate::False => {}
-                        Fate::True if matches == Matches::Counted => {}
+                    match self.predicate.verdict(&tree.node_ref(node)) {
+                        RegionVerdict::False => {}
+                        RegionVerdict::True if matches == Matches::Counted => {}
                         // Blocks with hidden rows may be omitted.
-                        Fate::True | Fate::Tested if view.all_visible(rows.clone()) => {
+                        RegionVerdict::True | RegionVerdict::Tested if view.all_visible(rows.clone()) => {
                             weight.events += rows.len() as u64;
                             weight.bytes += rows.len() as u64 * view.event_bytes();
                         }

@@ -6,7 +6,7 @@ use crate::aggregate::{Aggregate, aggregate};
 use crate::error::QueryError;
 use crate::items::Items;
 use crate::scan::{Matches, Scan};
-use meridian_model::filter::{Fate, Predicate, Relation};
+use meridian_model::filter::{Predicate, RegionVerdict, Relation};
 use proptest::prelude::*;
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ fn everything(world: &World, predicate: Predicate) -> Items {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// The weight is a lower bound of what the query then reads, for every filter. A certain fate is what the walk
+    /// The weight is a lower bound of what the query then reads, for every filter. A certain verdict is what the walk
     /// finds at every node.
     #[test]
     fn no_question_reads_less_than_its_weight(kind in kinds(), ops in ops(), filter in filters()) {
@@ -33,11 +33,11 @@ proptest! {
                 let mut open: Vec<_> = tree.root().into_iter().collect();
                 while let Some(node) = open.pop() {
                     let relation = predicate.relation(&tree.node_ref(node));
-                    match predicate.fate(&tree.node_ref(node)) {
-                        Fate::False => prop_assert_eq!(relation, Relation::None),
-                        Fate::True => prop_assert_eq!(relation, Relation::All),
-                        Fate::Tested => prop_assert_eq!(relation, Relation::Some),
-                        Fate::Open => {}
+                    match predicate.verdict(&tree.node_ref(node)) {
+                        RegionVerdict::False => prop_assert_eq!(relation, Relation::None),
+                        RegionVerdict::True => prop_assert_eq!(relation, Relation::All),
+                        RegionVerdict::Tested => prop_assert_eq!(relation, Relation::Some),
+                        RegionVerdict::Open => {}
                     }
                     if !tree.is_leaf(node) {
                         open.extend(tree.children(node));

@@ -5,8 +5,8 @@
 //! a flag stops the running step.
 
 use super::collected::CollectedRows;
+use super::execution::{self, BoundQuery, Execution};
 use super::reply::{ResponseSender, send, wire_fault};
-use super::seat::{self, Bound, Seat};
 use super::streams::{self, AllChanges, AllRows, PartRows};
 use super::{Owner, ShutdownStage, positions};
 use crate::wire::answer::Meta;
@@ -56,19 +56,20 @@ pub(super) async fn answer(owner: Arc<Owner>, call: Call<Get>, out: ResponseSend
 async fn run(owner: &Arc<Owner>, ask: Get, control: &Control, out: &ResponseSender) -> Result<(), Fault> {
     let at_once = match ask {
         Get::Rows(asked) => {
-            let (Bound { collection, at, question, control: bounded }, mut seat) =
-                seat::take(owner, &asked, control).await?;
+            let (BoundQuery { collection, at, question, control: bounded }, mut execution) =
+                execution::start(owner, &asked, control).await?;
             let items = streams::items(question)?;
-            let rows = seat.open(owner, control, move || collection.items(at, &items, &bounded)).await??;
-            return streams::stream((owner, seat), Box::new(AllRows::of(rows, owner)), control, out).await;
+            let rows = execution.open(owner, control, move || collection.items(at, &items, &bounded)).await??;
+            return streams::stream((owner, execution), Box::new(AllRows::of(rows, owner)), control, out).await;
         }
         Get::PartRows(asked) => {
-            let (Bound { at, question, control: bounded, .. }, mut seat) = seat::take(owner, &asked, control).await?;
+            let (BoundQuery { at, question, control: bounded, .. }, mut execution) =
+                execution::start(owner, &asked, control).await?;
             let part = owner.part(&asked.place, asked.place.partition.unwrap_or(0))?;
             let items = streams::items(question)?;
             let order = items.order.clone();
-            let (head, rows) = seat.open(owner, control, move || part.rows(at, &items, &bounded)).await??;
-            return streams::stream((owner, seat), Box::new(PartRows::of(head, rows, order, owner)), control, out)
+            let (head, rows) = execution.open(owner, control, move || part.rows(at, &items, &bounded)).await??;
+            return streams::stream((owner, execution), Box::new(PartRows::of(head, rows, order, owner)), control, out)
                 .await;
         }
         Get::After { place, after, max, step_bytes } => {
@@ -76,13 +77,15 @@ async fn run(owner: &Arc<Owner>, ask: Get, control: &Control, out: &ResponseSend
             let changes = owner
                 .step(&place.tenant, control, move || collection.changes_after(&after.map(Seq), max, step_bytes))
                 .await??;
-            return streams::stream((owner, Seat::of(&place)), Box::new(AllChanges::of(changes)), control, out).await;
+            return streams::stream((owner, Execution::of(&place)), Box::new(AllChanges::of(changes)), control, out)
+                .await;
         }
         Get::Between { place, after, upto, max } => {
             let collection = owner.collection(&place)?;
             let changes =
                 owner.step(&place.tenant, control, move || collection.changes_between(&after, &upto, max)).await??;
-            return streams::stream((owner, Seat::of(&place)), Box::new(AllChanges::of(changes)), control, out).await;
+            return streams::stream((owner, Execution::of(&place)), Box::new(AllChanges::of(changes)), control, out)
+                .await;
         }
         Get::Positions => return positions::send(&owner.positions, out).await,
         Get::Partial(asked) => partial(owner, asked, control).await?,
@@ -118,7 +121,8 @@ async fn run(owner: &Arc<Owner>, ask: Get, control: &Control, out: &ResponseSend
 }
 
 async fn partial(owner: &Arc<Owner>, asked: WireQuery, control: &Control) -> Result<Vec<FlightData>, Fault> {
-    let (Bound { collection, at, question, control: bounded }, mut seat) = seat::take(owner, &asked, control).await?;
+    let (BoundQuery { collection, at, question, control: bounded }, mut execution) =
+        execution::start(owner, &asked, control).await?;
     let answered = move || {
         let read = collection.partial(at, &question, &bounded)?;
         let columns = read.value.to_arrow(&read.head.schema).map_err(wire_fault)?;
@@ -127,13 +131,14 @@ async fn partial(owner: &Arc<Owner>, asked: WireQuery, control: &Control) -> Res
         messages.extend(Encoder::new().encode(&columns, &Meta::done())?);
         Ok(messages)
     };
-    seat.step(owner, control, answered).await?
+    execution.step(owner, control, answered).await?
 }
 
 async fn explain(owner: &Arc<Owner>, asked: WireQuery, control: &Control) -> Result<Vec<FlightData>, Fault> {
-    let (Bound { collection, at, question, control: bounded }, mut seat) = seat::take(owner, &asked, control).await?;
+    let (BoundQuery { collection, at, question, control: bounded }, mut execution) =
+        execution::start(owner, &asked, control).await?;
     let items = streams::items(question)?;
-    let read = seat.step(owner, control, move || collection.explain(at, &items, &bounded)).await??;
+    let read = execution.step(owner, control, move || collection.explain(at, &items, &bounded)).await??;
     let value = serde_json::to_value(&read.value).map_err(|e| Fault::internal(e.to_string()))?;
     Ok(vec![Meta { head: Some(WireHead::from(&read.head)), value: Some(value), ..Meta::done() }.alone()])
 }

@@ -2,7 +2,7 @@
 //!
 //! The rules are in [`meridian_model::policy::busy`]. This module supplies the clock and wakes the waiters.
 
-use meridian_model::policy::busy::{Executor, Limits, Turn};
+use meridian_model::policy::busy::{Executor, ExecutorStep, Limits};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -79,7 +79,7 @@ impl ScanExecutor {
         self.begun_scans.load(Ordering::Relaxed)
     }
 
-    /// Number of turns so far: one for each batch.
+    /// Number of batches started so far.
     pub fn given(&self) -> u64 {
         self.given.load(Ordering::Relaxed)
     }
@@ -119,7 +119,7 @@ impl ScanExecutor {
 
     /// Waits for the start of a scan, at most this long; zero: as long as the caller does.
     pub(super) async fn start(self: &Arc<Self>, busy_timeout: Duration) -> Result<Arc<Scan>, NotStarted> {
-        let (scan, turn) = {
+        let (scan, verdict) = {
             let mut state = self.state.lock();
             state.numbers += 1;
             let number = state.numbers;
@@ -127,10 +127,10 @@ impl ScanExecutor {
                 return Err(self.refuse());
             }
             // From here on, dropping the scan (for example when the caller goes away) makes it leave.
-            (Arc::new(Scan { turns: self.clone(), number }), wait_for(&mut state, number))
+            (Arc::new(Scan { scans: self.clone(), number }), wait_for(&mut state, number))
         };
         self.pump();
-        match self.turn(turn, (!busy_timeout.is_zero()).then(|| Instant::now() + busy_timeout)).await {
+        match self.verdict(verdict, (!busy_timeout.is_zero()).then(|| Instant::now() + busy_timeout)).await {
             true => {
                 self.begun_scans.fetch_add(1, Ordering::Relaxed);
                 Ok(scan)
@@ -141,11 +141,11 @@ impl ScanExecutor {
 
     /// Waits for the verdict. When its patience ends, a scan applies the rules itself, since nothing else keeps time
     /// for it.
-    async fn turn(&self, mut turn: oneshot::Receiver<bool>, until: Option<Instant>) -> bool {
+    async fn verdict(&self, mut verdict: oneshot::Receiver<bool>, until: Option<Instant>) -> bool {
         if let Some(until) = until {
             tokio::select! {
                 biased;
-                told = &mut turn => return told.unwrap_or(false),
+                told = &mut verdict => return told.unwrap_or(false),
                 () = tokio::time::sleep_until(until) => self.pump(),
             }
         }
@@ -153,19 +153,19 @@ impl ScanExecutor {
         loop {
             tokio::select! {
                 biased;
-                told = &mut turn => return told.unwrap_or(false),
+                told = &mut verdict => return told.unwrap_or(false),
                 () = tokio::time::sleep(LOOK), if until.is_some() => self.pump(),
             }
         }
     }
 
-    /// Notifies the scans whose turn it is.
+    /// Executes the executor's steps: notifies the scans that work or are busy.
     fn pump(&self) {
         let mut state = self.state.lock();
         while let Some(next) = state.executor.next(self.begun.elapsed()) {
             let (scan, works) = match next {
-                Turn::Work(scan) => (scan, true),
-                Turn::Busy(scan) => (scan, false),
+                ExecutorStep::Work(scan) => (scan, true),
+                ExecutorStep::Busy(scan) => (scan, false),
             };
             self.given.fetch_add(u64::from(works), Ordering::Relaxed);
             // If its call was dropped meanwhile, the scan leaves by itself.
@@ -186,38 +186,38 @@ fn wait_for(state: &mut State, scan: u64) -> oneshot::Receiver<bool> {
 /// A started scan, which has a place. It leaves when the last reference is dropped; its work holds one as well.
 #[derive(Debug)]
 pub(super) struct Scan {
-    turns: Arc<ScanExecutor>,
+    scans: Arc<ScanExecutor>,
     number: u64,
 }
 
 impl Scan {
     /// Ends a batch: another scan may take the place.
     pub(super) fn rest(&self) {
-        self.turns.state.lock().executor.rest(&self.number);
-        self.turns.pump();
+        self.scans.state.lock().executor.rest(&self.number);
+        self.scans.pump();
     }
 
     /// Waits for a place for the next batch, behind all other waiters. Never answered busy.
     pub(super) async fn again(&self) {
-        let turn = {
-            let mut state = self.turns.state.lock();
+        let verdict = {
+            let mut state = self.scans.state.lock();
             state.executor.again(&self.number);
             wait_for(&mut state, self.number)
         };
-        self.turns.pump();
-        self.turns.turn(turn, None).await;
+        self.scans.pump();
+        self.scans.verdict(verdict, None).await;
     }
 }
 
 impl Drop for Scan {
     fn drop(&mut self) {
         {
-            let mut state = self.turns.state.lock();
+            let mut state = self.scans.state.lock();
             state.executor.leave(&self.number);
             state.waits.remove(&self.number);
         }
-        self.turns.pump();
-        self.turns.left.notify_waiters();
+        self.scans.pump();
+        self.scans.left.notify_waiters();
     }
 }
 

@@ -60,7 +60,7 @@ impl FairSlots {
         if let Ok(slot) = told.try_recv() {
             return Ok(slot);
         }
-        let mut waits = Waits { turns: self, in_line: true };
+        let mut waits = QueueWait { slots: self, in_line: true };
         // The sender stays in the queue until it is used; the queue lives as long as the process.
         let slot = told.await.map_err(|_| Fault::Closed);
         waits.in_line = false;
@@ -90,16 +90,16 @@ impl Drop for Slot {
 }
 
 /// A wait in the queue. Its place is removed if the caller goes away.
-struct Waits<'t> {
-    turns: &'t Arc<FairSlots>,
+struct QueueWait<'t> {
+    slots: &'t Arc<FairSlots>,
     in_line: bool,
 }
 
-impl Drop for Waits<'_> {
+impl Drop for QueueWait<'_> {
     fn drop(&mut self) {
         // Queues are searched only here, since callers rarely go away while they wait.
         if self.in_line {
-            self.turns.0.lock().lines.retain(|tell| !tell.is_closed());
+            self.slots.0.lock().lines.retain(|tell| !tell.is_closed());
         }
     }
 }

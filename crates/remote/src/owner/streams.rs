@@ -1,9 +1,9 @@
 //! Unbounded responses: rows and changes, in steps.
 
 use super::Owner;
+use super::execution::Execution;
 use super::pace::PacedItems;
 use super::reply::{ResponseSender, send, wire_fault};
-use super::seat::Seat;
 use crate::wire::answer::{ChangesHead, Meta, RowsSoFar};
 use crate::wire::described::{WireHead, WireProblem};
 use crate::wire::encode::Encoder;
@@ -19,9 +19,9 @@ use meridian_query::wire::Question;
 use meridian_query::{Control, Hits, Items, Order, QueryError};
 use std::sync::Arc;
 
-/// Rows after which a turn ends.
+/// Rows after which a step ends.
 const TURN_ROWS: usize = 512;
-/// Messages after which a turn ends, since rows may be large.
+/// Messages after which a step ends, since rows may be large.
 const TURN_MESSAGES: usize = 4;
 
 /// Returns the items query; any other kind is a fault.
@@ -33,14 +33,14 @@ pub(super) fn items(question: Question) -> Result<Items, Fault> {
 }
 
 /// A response produced batch by batch.
-pub(super) trait Steps: Send {
+pub(super) trait BatchedResponse: Send {
     /// Its first message.
     fn head(&self) -> Meta;
 
     /// Returns the messages of the next batch, and its number of rows; `None` at the end. Blocks.
     fn next(&mut self, encoder: &mut Encoder) -> Result<Option<(Vec<FlightData>, usize)>, Fault>;
 
-    /// Rows after which a turn ends.
+    /// Rows after which a step ends.
     fn turn_rows(&self) -> usize {
         TURN_ROWS
     }
@@ -57,31 +57,31 @@ pub(super) trait Steps: Send {
     fn park(&mut self);
 }
 
-/// Output of one turn.
-struct TurnOutput {
+/// Output of one step.
+struct StepOutput {
     messages: Vec<FlightData>,
     /// Whether the response ends with it.
     is_end: bool,
 }
 
-/// Takes the batches of one turn, until there are enough rows to be worth the wait for a turn, or the end. A small
+/// Takes the batches of one step, until there are enough rows to be worth the wait for a slot, or the end. A small
 /// response reaches the end at once.
-fn take(steps: &mut dyn Steps, encoder: &mut Encoder) -> Result<TurnOutput, Fault> {
+fn take(steps: &mut dyn BatchedResponse, encoder: &mut Encoder) -> Result<StepOutput, Fault> {
     let (mut all, mut taken) = (Vec::new(), 0);
     while taken < steps.turn_rows() && all.len() < TURN_MESSAGES {
         let Some((messages, rows)) = steps.next(encoder)? else {
-            return Ok(TurnOutput { messages: all, is_end: true });
+            return Ok(StepOutput { messages: all, is_end: true });
         };
         all.extend(messages);
         taken += rows;
     }
-    Ok(TurnOutput { messages: all, is_end: steps.is_end() })
+    Ok(StepOutput { messages: all, is_end: steps.is_end() })
 }
 
-/// Sends a response, turn by turn.
+/// Sends a response, step by step.
 pub(super) async fn stream(
-    (owner, mut seat): (&Owner, Seat),
-    mut steps: Box<dyn Steps>,
+    (owner, mut execution): (&Owner, Execution),
+    mut steps: Box<dyn BatchedResponse>,
     control: &Control,
     out: &ResponseSender,
 ) -> Result<(), Fault> {
@@ -94,13 +94,13 @@ pub(super) async fn stream(
             // dropped from outside.
             drop(out.reserve().await);
         }
-        let step = seat.step(owner, control, move || {
+        let step = execution.step(owner, control, move || {
             let given = take(&mut *steps, &mut encoder);
             (steps, encoder, given)
         });
         let given;
         (steps, encoder, given) = step.await?;
-        let TurnOutput { messages, is_end } = given?;
+        let StepOutput { messages, is_end } = given?;
         send(out, messages).await;
         if is_end {
             send(out, [steps.end().alone()]).await;
@@ -131,7 +131,7 @@ impl AllRows {
     }
 }
 
-impl Steps for AllRows {
+impl BatchedResponse for AllRows {
     fn head(&self) -> Meta {
         Meta { head: Some(WireHead::from(self.rows.head())), rows: Some(self.so_far()), ..Meta::default() }
     }
@@ -184,7 +184,7 @@ impl PartRows {
     }
 }
 
-impl Steps for PartRows {
+impl BatchedResponse for PartRows {
     fn head(&self) -> Meta {
         Meta { head: Some(WireHead::from(&self.head)), rows: Some(self.so_far()), ..Meta::default() }
     }
@@ -226,7 +226,7 @@ impl AllChanges {
     }
 }
 
-impl Steps for AllChanges {
+impl BatchedResponse for AllChanges {
     fn head(&self) -> Meta {
         let missing = self.changes.missing().iter().map(WireProblem::from).collect();
         let head = ChangesHead { left_out: self.changes.left_out(), missing };

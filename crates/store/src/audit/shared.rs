@@ -2,8 +2,8 @@
 //! of the log in a data folder.
 //!
 //! A link holds the lines of one group. Once there are many links, the next one repeats all of their lines as a
-//! *chapter*, and the old links are deleted. The newest chapter lists the earlier chapters that still exist. Over the
-//! limit the oldest chapter is removed (`shared/trim.rs`), and a line records that.
+//! *segment*, and the old links are deleted. The newest segment lists the earlier segments that still exist. Over the
+//! limit the oldest segment is removed (`shared/trim.rs`), and a line records that.
 //!
 //! Reads verify that each line has the expected number and the hash of the previous line.
 
@@ -24,10 +24,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use trim::TrimPlan;
 
-/// Weight of the links at which their lines become a chapter.
-const CHAPTER_WEIGHT: u64 = 1 << 20;
-/// Max chapters of a log.
-const CHAPTERS_MAX: usize = 4096;
+/// Weight of the links at which their lines become a segment.
+const SEGMENT_WEIGHT: u64 = 1 << 20;
+/// Max segments of a log.
+const SEGMENTS_MAX: usize = 4096;
 /// Max attempts to append a group while others append.
 const TURNS: usize = 256;
 
@@ -44,21 +44,21 @@ pub struct SharedAudit {
 #[derive(Debug)]
 struct State {
     end: End,
-    chapters: Vec<Chapter>,
-    /// The lines after the newest chapter, and the number of the first of them.
+    segments: Vec<AuditSegment>,
+    /// The lines after the newest segment, and the number of the first of them.
     tail: Vec<u8>,
     first: u64,
     /// Number of the next line.
     next: u64,
     /// SHA-256 of the last line.
     previous: [u8; 32],
-    /// Bytes by holder of each chapter, filled in on first use.
+    /// Bytes by holder of each segment, filled in on first use.
     shares: BTreeMap<u64, Shares>,
 }
 
-/// A link that is a chapter.
+/// A link that is a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Chapter {
+struct AuditSegment {
     number: u64,
     /// Number of its first line.
     first: u64,
@@ -67,8 +67,8 @@ struct Chapter {
 
 /// The content of a link.
 struct Content<'a> {
-    /// The chapters including this one; empty in a link that is not a chapter.
-    chapters: Vec<Chapter>,
+    /// The segments including this one; empty in a link that is not a segment.
+    segments: Vec<AuditSegment>,
     first: u64,
     lines: &'a [u8],
 }
@@ -77,7 +77,7 @@ impl SharedAudit {
     pub(crate) fn new(bucket: Arc<dyn Bucket>, seams: &Seams, bytes_total: u64) -> SharedAudit {
         let state = State {
             end: End::default(),
-            chapters: Vec::new(),
+            segments: Vec::new(),
             tail: Vec::new(),
             first: 1,
             next: 1,
@@ -106,8 +106,8 @@ impl SharedAudit {
 
     /// Appends lines after the known ones; `None` if another process has appended meanwhile.
     fn try_append(&self, state: &mut State, acts: &[Act]) -> Result<Option<u64>, StoreError> {
-        let whole = self.chain.wants_whole(&state.end, 0, CHAPTER_WEIGHT);
-        let TrimPlan { mut chapters, kept, said } = if whole { self.trim(state)? } else { TrimPlan::default() };
+        let whole = self.chain.wants_whole(&state.end, 0, SEGMENT_WEIGHT);
+        let TrimPlan { mut segments, kept, said } = if whole { self.trim(state)? } else { TrimPlan::default() };
         let now = self.clock.now();
         let again = kept.iter().map(|(time, act)| (*time, act));
         let (first, mut n, mut previous, mut lines) = (state.next, state.next, state.previous, Vec::new());
@@ -120,10 +120,10 @@ impl SharedAudit {
         if whole {
             let number = state.end.number + 1;
             let bytes = (state.tail.len() + lines.len()) as u64;
-            chapters.push(Chapter { number, first: state.first, bytes });
+            segments.push(AuditSegment { number, first: state.first, bytes });
         }
         let content = match whole {
-            true => content_of(&chapters, state.first, &[&state.tail, &lines]),
+            true => content_of(&segments, state.first, &[&state.tail, &lines]),
             false => content_of(&[], first, &[&lines]),
         };
         let Some(end) = self.chain.append(&state.end, whole, &content)? else { return Ok(None) };
@@ -133,9 +133,9 @@ impl SharedAudit {
             true => {
                 state.tail.clear();
                 state.first = n;
-                let known = std::mem::replace(&mut state.chapters, chapters);
-                let keeps = |number: u64| state.chapters.iter().any(|chapter| chapter.number == number);
-                self.chain.sweep(&before, &end, known.iter().map(|chapter| chapter.number), keeps);
+                let known = std::mem::replace(&mut state.segments, segments);
+                let keeps = |number: u64| state.segments.iter().any(|segment| segment.number == number);
+                self.chain.sweep(&before, &end, known.iter().map(|segment| segment.number), keeps);
             }
             false => state.tail.extend_from_slice(&lines),
         }
@@ -153,33 +153,33 @@ impl SharedAudit {
         limit: usize,
         wanted: &dyn Fn(&RecordedAct) -> bool,
     ) -> Result<AuditPage, StoreError> {
-        let (chapters, tail, end) = {
+        let (segments, tail, end) = {
             let state = self.current()?;
-            (state.chapters.clone(), (state.first, state.tail.clone()), state.end.number)
+            (state.segments.clone(), (state.first, state.tail.clone()), state.end.number)
         };
         let corrupt = |number: u64, detail: String| StoreError::corrupt(&self.chain.path(number), detail);
         let mut page = Page { after, limit, wanted, lines: Vec::new(), read: 0, before: None };
         let wanted_first = after.saturating_add(1);
         let begin = match tail.0 <= wanted_first {
             // The last lines are in memory.
-            true => chapters.len(),
-            false => chapters.partition_point(|chapter| chapter.first <= wanted_first).saturating_sub(1),
+            true => segments.len(),
+            false => segments.partition_point(|segment| segment.first <= wanted_first).saturating_sub(1),
         };
-        for chapter in &chapters[begin..] {
-            let Some(link) = self.chain.read(chapter.number)? else {
-                // The oldest chapter may have been removed meanwhile. Any other missing chapter is lost.
-                if self.current()?.chapters.contains(chapter) {
-                    return Err(corrupt(chapter.number, "it is missing".to_owned()));
+        for segment in &segments[begin..] {
+            let Some(link) = self.chain.read(segment.number)? else {
+                // The oldest segment may have been removed meanwhile. Any other missing segment is lost.
+                if self.current()?.segments.contains(segment) {
+                    return Err(corrupt(segment.number, "it is missing".to_owned()));
                 }
                 page.before = None;
                 continue;
             };
             let Content { first, lines, .. } = self.decode(&link)?;
-            if first != chapter.first {
-                let detail = format!("its first line is {first}, and {} is expected", chapter.first);
-                return Err(corrupt(chapter.number, detail));
+            if first != segment.first {
+                let detail = format!("its first line is {first}, and {} is expected", segment.first);
+                return Err(corrupt(segment.number, detail));
             }
-            if let Some(next) = page.take(first, lines).map_err(|detail| corrupt(chapter.number, detail))? {
+            if let Some(next) = page.take(first, lines).map_err(|detail| corrupt(segment.number, detail))? {
                 return Ok(AuditPage { lines: page.lines, next: Some(next) });
             }
         }
@@ -211,10 +211,10 @@ impl SharedAudit {
                 first = next;
             }
         }
-        for (link, Content { chapters, lines, .. }) in links.iter().zip(contents) {
+        for (link, Content { segments, lines, .. }) in links.iter().zip(contents) {
             match link.is_whole() {
                 true => {
-                    state.chapters = chapters;
+                    state.segments = segments;
                     state.tail.clear();
                 }
                 false => state.tail.extend_from_slice(lines),
@@ -227,30 +227,30 @@ impl SharedAudit {
     fn decode<'a>(&self, link: &'a Link) -> Result<Content<'a>, StoreError> {
         let read = || -> Result<Content<'a>, String> {
             let mut reader = Reader::new(&link.content);
-            let mut chapters = Vec::<Chapter>::new();
+            let mut segments = Vec::<AuditSegment>::new();
             for _ in 0..reader.u32()? {
-                chapters.push(Chapter { number: reader.u64()?, first: reader.u64()?, bytes: reader.u64()? });
+                segments.push(AuditSegment { number: reader.u64()?, first: reader.u64()?, bytes: reader.u64()? });
             }
             let first = reader.u64()?;
-            let is_ascending = chapters.is_sorted_by(|a, b| a.number < b.number && a.first <= b.first);
-            let own = chapters.last().map(|chapter| (chapter.number, chapter.first));
+            let is_ascending = segments.is_sorted_by(|a, b| a.number < b.number && a.first <= b.first);
+            let own = segments.last().map(|segment| (segment.number, segment.first));
             // Sums of what is valid are far from the limits of their types.
-            let is_valid = first < 1 << 48 && chapters.iter().all(|chapter| chapter.bytes < 1 << 40);
+            let is_valid = first < 1 << 48 && segments.iter().all(|segment| segment.bytes < 1 << 40);
             if !is_valid || !is_ascending || own != link.is_whole().then_some((link.number, first)) {
-                return Err("its chapters are not those up to itself".to_owned());
+                return Err("its segments are not those up to itself".to_owned());
             }
-            Ok(Content { chapters, first, lines: reader.rest() })
+            Ok(Content { segments, first, lines: reader.rest() })
         };
         read().map_err(|e| StoreError::corrupt(&self.chain.path(link.number), e))
     }
 }
 
-/// Encodes a link with these chapters and lines; the first line has this number.
-fn content_of(chapters: &[Chapter], first: u64, lines: &[&[u8]]) -> Vec<u8> {
+/// Encodes a link with these segments and lines; the first line has this number.
+fn content_of(segments: &[AuditSegment], first: u64, lines: &[&[u8]]) -> Vec<u8> {
     let mut content = Vec::new();
-    put_u32(&mut content, chapters.len() as u32);
-    for chapter in chapters {
-        [chapter.number, chapter.first, chapter.bytes].into_iter().for_each(|n| put_u64(&mut content, n));
+    put_u32(&mut content, segments.len() as u32);
+    for segment in segments {
+        [segment.number, segment.first, segment.bytes].into_iter().for_each(|n| put_u64(&mut content, n));
     }
     put_u64(&mut content, first);
     lines.iter().for_each(|lines| content.extend_from_slice(lines));
@@ -370,7 +370,7 @@ mod tests {
         let bucket = MemoryBucket::new();
         let log = log(&bucket);
         let acts = ["/1", "/2", "/3"].map(|target| Act { target: target.to_owned(), ..Act::default() });
-        // The very first line is in a chapter.
+        // The very first line is in a segment.
         log.append(&[Act::default()]).unwrap();
         log.append(&acts).unwrap();
         let mut state = log.current().unwrap();

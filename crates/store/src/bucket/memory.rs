@@ -37,15 +37,15 @@ struct State {
     listed: Option<Vec<String>>,
     cut: bool,
     /// Number of calls to let pass, and what happens before the next one.
-    pause: Option<(u64, Meanwhile)>,
+    pause: Option<(u64, PauseHook)>,
 }
 
 /// The work of other processes while one is paused in a call.
-struct Meanwhile(Box<dyn FnOnce() + Send>);
+struct PauseHook(Box<dyn FnOnce() + Send>);
 
-impl std::fmt::Debug for Meanwhile {
+impl std::fmt::Debug for PauseHook {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Meanwhile")
+        f.write_str("PauseHook")
     }
 }
 
@@ -101,10 +101,10 @@ impl MemoryBucket {
         }
     }
 
-    /// Pauses the process that makes a call, after `after` calls that pass: `meanwhile` runs before that call takes
+    /// Pauses the process that makes a call, after `after` calls that pass: `hook` runs before that call takes
     /// effect.
-    pub fn pause(&self, after: u64, meanwhile: impl FnOnce() + Send + 'static) {
-        self.0.lock().pause = Some((after, Meanwhile(Box::new(meanwhile))));
+    pub fn pause(&self, after: u64, hook: impl FnOnce() + Send + 'static) {
+        self.0.lock().pause = Some((after, PauseHook(Box::new(hook))));
     }
 
     /// Cancels a pause that is still to come; returns true if there was one.
@@ -121,10 +121,10 @@ impl MemoryBucket {
         let mut state = self.0.lock();
         match &mut state.pause {
             Some((0, _)) => {
-                let meanwhile = state.pause.take();
+                let hook = state.pause.take();
                 // Not under the lock: others make calls.
                 drop(state);
-                meanwhile.into_iter().for_each(|(_, Meanwhile(act))| act());
+                hook.into_iter().for_each(|(_, PauseHook(work))| work());
                 state = self.0.lock();
             }
             Some((left, _)) => *left -= 1,

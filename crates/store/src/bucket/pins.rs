@@ -17,7 +17,7 @@ use super::Bucket;
 use crate::codec::unframe;
 use crate::error::StoreError;
 use crate::seams::Clock;
-use meridian_model::policy::pins::{Board as Rule, InUse, PartitionUse};
+use meridian_model::policy::pins::{InUse, PartitionUse, PinTable};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
@@ -94,16 +94,16 @@ pub(super) fn ttl_us() -> i64 {
 pub(crate) struct Pins {
     bucket: Arc<dyn Bucket>,
     clock: Arc<dyn Clock>,
-    board: Mutex<Board>,
+    state: Mutex<State>,
 }
 
 #[derive(Debug)]
-struct Board {
+struct State {
     /// When the pins are read next.
     next: i64,
     /// Whether the last read succeeded.
     known: bool,
-    rule: Rule,
+    table: PinTable,
     /// Uses by folder.
     in_use: HashMap<String, PartitionUse>,
 }
@@ -111,42 +111,43 @@ struct Board {
 impl Pins {
     /// Tracks the pins of a bucket. `tokens` is how long the snapshots of a reader are kept after it is gone.
     pub(crate) fn new(bucket: Arc<dyn Bucket>, clock: Arc<dyn Clock>, tokens: Duration) -> Pins {
-        let rule = Rule::new(ttl_us() + ttl_us() / MARGIN_PART, i64::try_from(tokens.as_micros()).unwrap_or(i64::MAX));
-        let board = Board { next: i64::MIN, known: false, rule, in_use: HashMap::new() };
-        Pins { bucket, clock, board: Mutex::new(board) }
+        let table =
+            PinTable::new(ttl_us() + ttl_us() / MARGIN_PART, i64::try_from(tokens.as_micros()).unwrap_or(i64::MAX));
+        let state = State { next: i64::MIN, known: false, table, in_use: HashMap::new() };
+        Pins { bucket, clock, state: Mutex::new(state) }
     }
 
     /// Returns true if the pins are known; reads them again if that is due. While they are unknown nothing may be
     /// deleted.
     pub(super) fn look(&self) -> bool {
         // Held across the calls: only maintenance takes it.
-        let mut board = self.board.lock();
+        let mut state = self.state.lock();
         let now = self.clock.elapsed();
-        if now < board.next {
-            return board.known;
+        if now < state.next {
+            return state.known;
         }
-        board.next = now.saturating_add(LOOK_US);
-        let read = self.read_all(&mut board, now);
+        state.next = now.saturating_add(LOOK_US);
+        let read = self.read_all(&mut state, now);
         if let Err(error) = &read {
             tracing::warn!(%error, "the pins of readers cannot be read: nothing is removed meanwhile");
         }
-        board.known = read.is_ok();
-        board.known
+        state.known = read.is_ok();
+        state.known
     }
 
     /// Returns how readers use the partition in a folder.
     pub(super) fn in_use(&self, folder: &str) -> Option<PartitionUse> {
-        self.board.lock().in_use.get(folder).copied()
+        self.state.lock().in_use.get(folder).copied()
     }
 
     /// Returns the min sequence number of a snapshot of it that readers use. While the pins are unknown, every snapshot
     /// counts as used.
     pub(super) fn min_seq(&self, folder: &str) -> Option<u64> {
-        let board = self.board.lock();
-        if board.known { board.in_use.get(folder).map(|used| used.seq) } else { Some(0) }
+        let state = self.state.lock();
+        if state.known { state.in_use.get(folder).map(|used| used.seq) } else { Some(0) }
     }
 
-    fn read_all(&self, board: &mut Board, now: i64) -> Result<(), StoreError> {
+    fn read_all(&self, state: &mut State, now: i64) -> Result<(), StoreError> {
         let place = self.bucket.place();
         let names = self.bucket.list(FOLDER).map_err(StoreError::io("list", &Path::new(&place).join(FOLDER)))?;
         let mut newest: BTreeMap<&str, u64> = BTreeMap::new();
@@ -155,31 +156,31 @@ impl Pins {
             let known = newest.entry(reader).or_default();
             *known = number.max(*known);
         }
-        let rule = &mut board.rule;
+        let table = &mut state.table;
         for (reader, number) in &newest {
-            if rule.has(reader, *number) {
+            if table.has(reader, *number) {
                 continue;
             }
             match read(self.bucket.as_ref(), reader, *number) {
-                Ok(PinContent { in_use, .. }) => rule.take(reader, *number, in_use, now),
+                Ok(PinContent { in_use, .. }) => table.take(reader, *number, in_use, now),
                 // Renewed since the listing, so its reader lives.
-                Err(StoreError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => rule.renew(reader, now),
+                Err(StoreError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => table.renew(reader, now),
                 // Its reader lives.
                 Err(error @ (StoreError::Corrupt { .. } | StoreError::NewerFormat { .. })) => {
                     tracing::warn!(%error, "a reader's pin does not read");
-                    rule.take_unread(reader, *number, now);
+                    table.take_unread(reader, *number, now);
                 }
                 Err(error) => return Err(error),
             }
         }
         for (name, (reader, number)) in pins() {
-            if !rule.counts(reader, now) || newest.get(reader).is_some_and(|newest| number < *newest) {
+            if !table.counts(reader, now) || newest.get(reader).is_some_and(|newest| number < *newest) {
                 // Retried when it is listed again.
                 let _ = self.bucket.delete(name);
             }
         }
         // A listing may be stale: a pin that it does not show counts until it expires as well.
-        board.in_use = rule.in_use(now);
+        state.in_use = table.in_use(now);
         Ok(())
     }
 }

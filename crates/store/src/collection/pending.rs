@@ -3,7 +3,7 @@
 use crate::collection::{Collection, Write, WriteReceipt};
 use crate::error::WriteError;
 use crate::ingest::partition::{Done, Request};
-use crate::ingest::queue::{Ticket, Turn as QueueTurn, too_late};
+use crate::ingest::queue::{QueueStep, Ticket, too_late};
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
@@ -16,7 +16,7 @@ pub struct PendingWrite {
 
 /// The next step for the holder of a [`PendingWrite`].
 #[derive(Debug)]
-pub enum Turn {
+pub enum WriteStep {
     /// Commit all waiting writes with [`PendingWrite::lead`], then poll again.
     Lead,
     /// Nothing more: this is the outcome of the write.
@@ -36,16 +36,16 @@ impl Collection {
 
 impl PendingWrite {
     /// Returns the next step. While there is none, `waker` is registered to be woken. The outcome is returned once.
-    pub fn poll(&self, waker: &Waker) -> Poll<Turn> {
-        self.ticket.poll(waker).map(|turn| match turn {
-            QueueTurn::Lead => Turn::Lead,
-            QueueTurn::Answered(answer) => {
-                Turn::Done(answer.map(|done| WriteReceipt::of(done, self.collection.numbering())))
+    pub fn poll(&self, waker: &Waker) -> Poll<WriteStep> {
+        self.ticket.poll(waker).map(|step| match step {
+            QueueStep::Lead => WriteStep::Lead,
+            QueueStep::Answered(answer) => {
+                WriteStep::Done(answer.map(|done| WriteReceipt::of(done, self.collection.numbering())))
             }
         })
     }
 
-    /// Commits the queued writes, including this one, if it is its turn. Blocks for the disk.
+    /// Commits the queued writes, including this one, if it leads. Blocks for the disk.
     pub fn lead(&self) {
         self.ticket.lead(|group| self.collection.commit_group(group));
     }

@@ -34,7 +34,8 @@ pub(crate) struct Queue<W, A> {
 struct WaitingWrites<W, A> {
     writes: VecDeque<QueuedWrite<W, A>>,
     bytes: usize,
-    led: bool,
+    /// Whether a writer commits a group, or is to lead the next one.
+    has_leader: bool,
     /// Whether the last group was full and left writes waiting.
     passed_over: bool,
 }
@@ -76,7 +77,7 @@ impl<A> Slot<A> {
 
 /// The next step for a writer.
 #[derive(Debug)]
-pub(crate) enum Turn<A> {
+pub(crate) enum QueueStep<A> {
     /// Call [`Ticket::lead`], then poll again.
     Lead,
     /// Nothing more: this is the outcome of the write.
@@ -86,7 +87,12 @@ pub(crate) enum Turn<A> {
 impl<W, A> Queue<W, A> {
     pub(crate) fn new() -> Arc<Self> {
         Arc::new(Queue {
-            waiting: Mutex::new(WaitingWrites { writes: VecDeque::new(), bytes: 0, led: false, passed_over: false }),
+            waiting: Mutex::new(WaitingWrites {
+                writes: VecDeque::new(),
+                bytes: 0,
+                has_leader: false,
+                passed_over: false,
+            }),
         })
     }
 
@@ -100,7 +106,7 @@ impl<W, A> Queue<W, A> {
             return Err(WriteError::Busy(format!("{count} writes of {bytes} bytes wait already: try again later")));
         }
         // Decided under the lock: of writers that arrive at once, one leads.
-        let state = if std::mem::replace(&mut waiting.led, true) { SlotState::Waiting } else { SlotState::Lead };
+        let state = if std::mem::replace(&mut waiting.has_leader, true) { SlotState::Waiting } else { SlotState::Lead };
         let slot = Arc::new(Slot(Mutex::new((state, None))));
         waiting.bytes += bytes;
         waiting.writes.push_back(QueuedWrite { write, bytes, since: wait::begin(), slot: slot.clone() });
@@ -117,8 +123,8 @@ impl<W, A> Queue<W, A> {
     /// Commits one group, passes on the lead, and answers the group.
     fn lead(&self, commit: impl FnOnce(Vec<W>) -> Vec<Result<A, WriteError>>) {
         // A guard: even if committing panics, the lead is passed on, and every waiting writer gets an outcome.
-        struct Led<'a, W, A>(&'a Queue<W, A>, Vec<Arc<Slot<A>>>, std::vec::IntoIter<Result<A, WriteError>>);
-        impl<W, A> Drop for Led<'_, W, A> {
+        struct LeadGuard<'a, W, A>(&'a Queue<W, A>, Vec<Arc<Slot<A>>>, std::vec::IntoIter<Result<A, WriteError>>);
+        impl<W, A> Drop for LeadGuard<'_, W, A> {
             fn drop(&mut self) {
                 // The lead first: the next group may start while this one is answered.
                 self.0.pass_on();
@@ -127,7 +133,7 @@ impl<W, A> Queue<W, A> {
                 }
             }
         }
-        let (mut group, mut led) = (Vec::new(), Led(self, Vec::new(), Vec::new().into_iter()));
+        let (mut group, mut guard) = (Vec::new(), LeadGuard(self, Vec::new(), Vec::new().into_iter()));
         {
             // A group takes queued writes up to its max bytes; writes during the commit form the next one.
             let (mut waiting, mut total) = (self.waiting.lock(), 0);
@@ -139,14 +145,14 @@ impl<W, A> Queue<W, A> {
                 if let Some(first) = waiting.writes.pop_front() {
                     waiting.bytes -= first.bytes;
                     group.push(first.write);
-                    led.1.push(first.slot);
+                    guard.1.push(first.slot);
                 }
             }
             waiting.passed_over = !waiting.writes.is_empty();
         }
         if !group.is_empty() {
             // Outcomes are paired with slots by order; a slot without an outcome gets one in `drop`.
-            led.2 = commit(group).into_iter();
+            guard.2 = commit(group).into_iter();
         }
     }
 
@@ -154,8 +160,8 @@ impl<W, A> Queue<W, A> {
     fn pass_on(&self) {
         let mut waiting = self.waiting.lock();
         match waiting.writes.front() {
-            // Under the queue's lock: a write pushed after this point sees `led` as false and leads itself.
-            None => waiting.led = false,
+            // Under the queue's lock: a write pushed after this point sees `has_leader` as false and leads itself.
+            None => waiting.has_leader = false,
             // Set while the queue is locked, so that `take_back` cannot remove this write between the choice and the
             // signal.
             Some(next) => next.slot.set(SlotState::Lead),
@@ -178,16 +184,16 @@ pub(crate) struct Ticket<W, A> {
 impl<W, A> Ticket<W, A> {
     /// Returns the next step for the writer. While there is none, `waker` is registered to be woken. The outcome is
     /// returned once.
-    pub(crate) fn poll(&self, waker: &Waker) -> Poll<Turn<A>> {
+    pub(crate) fn poll(&self, waker: &Waker) -> Poll<QueueStep<A>> {
         let mut slot = self.slot.0.lock();
         match std::mem::replace(&mut slot.0, SlotState::Done) {
-            SlotState::Answered(answer) => Poll::Ready(Turn::Answered(answer)),
-            SlotState::Done => Poll::Ready(Turn::Answered(Err(WriteError::Closed))),
-            // The state stays `Lead` until `lead` is called: a spurious poll must not lose the turn, or the queue would
+            SlotState::Answered(answer) => Poll::Ready(QueueStep::Answered(answer)),
+            SlotState::Done => Poll::Ready(QueueStep::Answered(Err(WriteError::Closed))),
+            // The state stays `Lead` until `lead` is called: a spurious poll must not lose the lead, or the queue would
             // stall.
             SlotState::Lead => {
                 slot.0 = SlotState::Lead;
-                Poll::Ready(Turn::Lead)
+                Poll::Ready(QueueStep::Lead)
             }
             SlotState::Waiting => {
                 slot.0 = SlotState::Waiting;
@@ -202,7 +208,7 @@ impl<W, A> Ticket<W, A> {
         }
     }
 
-    /// Commits a group, including its own write, if it is this writer's turn. Blocks as long as `commit` does.
+    /// Commits a group, including its own write, if this writer leads. Blocks as long as `commit` does.
     pub(crate) fn lead(&self, commit: impl FnOnce(Vec<W>) -> Vec<Result<A, WriteError>>) {
         let mine = {
             let mut slot = self.slot.0.lock();
@@ -232,8 +238,8 @@ impl<W, A> Ticket<W, A> {
         drop(waiting);
         // The lead is given under the lock of the queue, and only to queued writes: from here on it cannot be given to
         // this one.
-        let led = matches!(std::mem::replace(&mut self.slot.0.lock().0, SlotState::Done), SlotState::Lead);
-        if led {
+        let leads = matches!(std::mem::replace(&mut self.slot.0.lock().0, SlotState::Done), SlotState::Lead);
+        if leads {
             self.queue.pass_on();
         }
         true
@@ -249,8 +255,8 @@ impl<W, A> Ticket<W, A> {
         let mut late = false;
         loop {
             match self.poll(&waker) {
-                Poll::Ready(Turn::Answered(answer)) => return answer,
-                Poll::Ready(Turn::Lead) => self.lead(&mut commit),
+                Poll::Ready(QueueStep::Answered(answer)) => return answer,
+                Poll::Ready(QueueStep::Lead) => self.lead(&mut commit),
                 // The deadline no longer applies: the write may be durable, and an error now would make the client send
                 // it twice.
                 Poll::Pending if late => std::thread::park(),

@@ -1,7 +1,7 @@
 //! Collections that move from a cluster's bucket into a folder and back, interrupted moves, and copies of a bucket that
 //! are older than the log.
 
-use crate::bucket::{Fate, Writes, open, seams};
+use crate::bucket::{WriteOutcome, Writes, open, seams};
 use crate::stream::Cluster;
 use crate::world::{Event, batch, content, options, schema};
 use meridian_model::{IdRole, Mode, RecordChange, Schema};
@@ -281,10 +281,10 @@ fn a_copy_of_the_bucket_that_is_older_than_the_log_lacks_nothing_silently() {
         let cluster = Cluster::default();
         let owner = cluster.first();
         let mut writes = Writes::default();
-        (0..3).for_each(|_| assert_eq!(writes.write(&owner.collection), Fate::Stored));
+        (0..3).for_each(|_| assert_eq!(writes.write(&owner.collection), WriteOutcome::Stored));
         owner.collection.flush().unwrap();
         let older = Cluster { bucket: copy(&cluster.bucket), streams: cluster.streams.clone() };
-        (0..3).for_each(|_| assert_eq!(writes.write(&owner.collection), Fate::Stored));
+        (0..3).for_each(|_| assert_eq!(writes.write(&owner.collection), WriteOutcome::Stored));
         if flush {
             // The log releases what the lost manifest covers.
             owner.collection.flush().unwrap();
@@ -294,7 +294,7 @@ fn a_copy_of_the_bucket_that_is_older_than_the_log_lacks_nothing_silently() {
         let collection = store.collection("t", "c").unwrap();
         if flush {
             assert!(!store.problems().is_empty());
-            assert_eq!(crate::bucket::write(&collection, 100), Fate::Refused);
+            assert_eq!(crate::bucket::write(&collection, 100), WriteOutcome::Refused);
         } else {
             // All of it is in the log.
             assert_eq!(store.problems(), []);
@@ -308,10 +308,10 @@ fn a_log_that_is_older_than_the_bucket_is_named_and_the_bucket_has_what_it_cover
     let cluster = Cluster::default();
     let owner = cluster.first();
     let mut writes = Writes::default();
-    (0..6).for_each(|_| assert_eq!(writes.write(&owner.collection), Fate::Stored));
+    (0..6).for_each(|_| assert_eq!(writes.write(&owner.collection), WriteOutcome::Stored));
     owner.collection.flush().unwrap();
     // Unflushed, so lost with the log.
-    assert_eq!(crate::bucket::write(&owner.collection, 50), Fate::Stored);
+    assert_eq!(crate::bucket::write(&owner.collection, 50), WriteOutcome::Stored);
     drop(owner);
     // The streams are restored to an earlier state.
     cluster.streams.lose(2);
@@ -319,7 +319,7 @@ fn a_log_that_is_older_than_the_bucket_is_named_and_the_bucket_has_what_it_cover
     assert!(!store.problems().is_empty());
     let collection = store.collection("t", "c").unwrap();
     writes.compare(&collection);
-    assert_eq!(crate::bucket::write(&collection, 100), Fate::Refused);
+    assert_eq!(crate::bucket::write(&collection, 100), WriteOutcome::Refused);
 }
 
 #[test]

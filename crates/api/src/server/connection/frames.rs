@@ -23,25 +23,25 @@ const PREFACE_BYTES: u64 = 24;
 /// Length of a frame header: length, type, flags and stream id.
 const HEAD_BYTES: usize = 9;
 
-/// Reports, to the task that serves a connection, that the client sent too many frames.
+/// Signals, to the task that serves a connection, that the client sent too many frames.
 #[derive(Debug, Default)]
-pub(super) struct Flood {
-    began: AtomicBool,
-    seen: Notify,
+pub(super) struct FloodSignal {
+    raised: AtomicBool,
+    notify: Notify,
 }
 
-impl Flood {
+impl FloodSignal {
     /// Completes once too many frames have been read.
-    pub(super) async fn began(&self) {
-        // `notify_one` stores a permit, so a flood that began before this call is seen.
-        while !self.began.load(Ordering::Relaxed) {
-            self.seen.notified().await;
+    pub(super) async fn raised(&self) {
+        // `notify_one` stores a permit, so a signal raised before this call is seen.
+        while !self.raised.load(Ordering::Relaxed) {
+            self.notify.notified().await;
         }
     }
 
-    fn begin(&self) {
-        if !self.began.swap(true, Ordering::Relaxed) {
-            self.seen.notify_one();
+    fn raise(&self) {
+        if !self.raised.swap(true, Ordering::Relaxed) {
+            self.notify.notify_one();
         }
     }
 }
@@ -49,7 +49,7 @@ impl Flood {
 /// A connection whose frames are counted as they are read.
 pub(super) struct FrameMeter<S> {
     stream: S,
-    flood: Arc<Flood>,
+    flood: Arc<FloodSignal>,
     since: Instant,
     control: u64,
     written: u64,
@@ -60,8 +60,8 @@ pub(super) struct FrameMeter<S> {
 }
 
 impl<S> FrameMeter<S> {
-    pub(super) fn new(stream: S) -> (FrameMeter<S>, Arc<Flood>) {
-        let flood = Arc::<Flood>::default();
+    pub(super) fn new(stream: S) -> (FrameMeter<S>, Arc<FloodSignal>) {
+        let flood = Arc::<FloodSignal>::default();
         let counted = FrameMeter {
             stream,
             flood: flood.clone(),
@@ -94,7 +94,7 @@ impl<S> FrameMeter<S> {
         }
         let allowed = BURST + PER_SECOND * self.since.elapsed().as_secs() + self.written / BYTES_PER_FRAME;
         if self.control > allowed {
-            self.flood.begin();
+            self.flood.raise();
         }
     }
 }
@@ -154,7 +154,7 @@ mod tests {
         counted.written = written;
         let bytes = [&[0; PREFACE_BYTES as usize], frames].concat();
         bytes.chunks(piece).for_each(|piece| counted.read(piece));
-        flood.began.load(Ordering::Relaxed)
+        flood.raised.load(Ordering::Relaxed)
     }
 
     #[tokio::test]

@@ -89,7 +89,7 @@ where
                 closing = true;
                 idle_until = Instant::now() + head_timeout;
             }
-            () = flood.began(), if !flooded => {
+            () = flood.raised(), if !flooded => {
                 // The `GOAWAY` is sent as the connection is polled further; then the connection ends.
                 flooded = true;
                 connection.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);

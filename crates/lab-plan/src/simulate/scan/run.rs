@@ -7,7 +7,7 @@ use super::server::Server;
 use super::{Tier, Workload};
 use crate::simulate::events::{EventQueue, Micros, micros};
 use meridian_lab_results::random::SeededRng;
-use meridian_model::policy::busy::Turn;
+use meridian_model::policy::busy::ExecutorStep;
 use meridian_model::policy::selector::{Ask, Course, End, Hedging, Profiles, Step};
 use std::time::Duration;
 
@@ -108,10 +108,10 @@ impl Simulator<'_> {
                     if !busy_timeout.is_zero() {
                         self.events.after(busy_timeout.as_micros() as Micros, Event::Look(server));
                     }
-                    self.turns(server, entries);
+                    self.execute(server, entries);
                 }
             }
-            Event::Look(server) => self.turns(server, entries),
+            Event::Look(server) => self.execute(server, entries),
             Event::Slow { client, scan } => self.hedge(client, scan),
             Event::Read(client) => {
                 let asked = &self.clients[client as usize];
@@ -208,12 +208,12 @@ impl Simulator<'_> {
         }
     }
 
-    /// Performs the turns of a server's executor: it works, or answers busy.
-    fn turns(&mut self, server: u32, entries: &impl Fn(&mut SeededRng) -> f64) {
+    /// Performs the steps of a server's executor: it works, or answers busy.
+    fn execute(&mut self, server: u32, entries: &impl Fn(&mut SeededRng) -> f64) {
         let now = self.now();
-        while let Some(turn) = self.servers[server as usize].executor.next(now) {
-            match turn {
-                Turn::Work(key) => {
+        while let Some(step) = self.servers[server as usize].executor.next(now) {
+            match step {
+                ExecutorStep::Work(key) => {
                     let client = &mut self.clients[key.client as usize];
                     client.attempt = key.attempt;
                     if let Some(slower) = client.course.started(key.attempt, now) {
@@ -222,7 +222,7 @@ impl Simulator<'_> {
                     }
                     self.fetch(server, key.client);
                 }
-                Turn::Busy(key) => {
+                ExecutorStep::Busy(key) => {
                     let asked = &mut self.clients[key.client as usize];
                     asked.busy += 1;
                     asked.course.ended(key.attempt, End::Busy, now);
@@ -290,7 +290,7 @@ impl Simulator<'_> {
             let taken = self.cores.works(client, self.events.now(), micros(self.work.turnaround_ms / 1e3));
             self.events.at(taken, Event::Taken(client));
         }
-        self.turns(server, entries);
+        self.execute(server, entries);
     }
 
     /// Lets a client that has processed a batch request the next, or start another scan.
@@ -301,7 +301,7 @@ impl Simulator<'_> {
         if scan.batches > 0 {
             scan.batch = scan.costs.further;
             self.servers[server as usize].executor.again(&key);
-            self.turns(server, entries);
+            self.execute(server, entries);
             return;
         }
         self.servers[server as usize].executor.leave(&key);

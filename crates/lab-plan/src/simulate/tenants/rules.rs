@@ -2,7 +2,7 @@
 
 use super::{Queue, Rule, SharedServer};
 use crate::simulate::events::Micros;
-use meridian_model::policy::admission::{Admission, Entry, SlotRequest, Ticket, Turn, Verdict};
+use meridian_model::policy::admission::{Admission, Entry, SlotRequest, Ticket, Verdict, WaitOutcome};
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
@@ -113,8 +113,8 @@ impl RuleState {
                 let at = Duration::from_micros(now);
                 // Slots first: a question whose patience ends now still runs if a slot is free, as in the server.
                 match admission.next(at).or_else(|| admission.expire(at))? {
-                    Turn::Run(ticket) => tickets.get(&ticket).map(|number| Act::Run(*number)),
-                    Turn::Refuse(ticket, _) => tickets.remove(&ticket).map(|number| {
+                    WaitOutcome::Run(ticket) => tickets.get(&ticket).map(|number| Act::Run(*number)),
+                    WaitOutcome::Refuse(ticket, _) => tickets.remove(&ticket).map(|number| {
                         of.remove(&number);
                         admission.leave(ticket, Duration::ZERO);
                         Act::Refuse(number)

@@ -2,9 +2,9 @@
 
 mod build;
 mod evaluate;
-mod fate;
+mod verdict;
 
-pub use fate::Fate;
+pub use verdict::RegionVerdict;
 
 use super::any::AnyOf;
 use super::booleans::BoolTest;

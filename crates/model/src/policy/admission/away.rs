@@ -44,7 +44,7 @@ impl<T: Clone + Eq + Hash> Admission<T> {
         Verdict::Pause
     }
 
-    /// Queues a started query for its next turn.
+    /// Queues a started query for its next slot.
     pub(super) fn line_up(&mut self, number: usize, class: Class, ticket: Ticket) {
         let tenant = &mut self.tenants[number];
         tenant.lines[class as usize].paused.push_back(ticket);

@@ -32,7 +32,7 @@ mod tests;
 mod views;
 
 pub use capacity::{Capacity, Load};
-pub use terms::{Class, ClassLoad, Counts, Entry, Refusal, Settings, SlotRequest, Ticket, Turn, Verdict};
+pub use terms::{Class, ClassLoad, Counts, Entry, Refusal, Settings, SlotRequest, Ticket, Verdict, WaitOutcome};
 
 use super::share::Share;
 use line::QueuedQuery;
@@ -237,7 +237,7 @@ impl<T: Clone + Eq + Hash> Admission<T> {
     }
 
     /// The next query whose wait is over. Call it after every other call, until it returns `None`.
-    pub fn next(&mut self, now: At) -> Option<Turn> {
+    pub fn next(&mut self, now: At) -> Option<WaitOutcome> {
         while self.running < self.slots {
             let (number, class) = self.best()?;
             let tenant = &mut self.tenants[number];
@@ -247,7 +247,7 @@ impl<T: Clone + Eq + Hash> Admission<T> {
                 self.paused -= 1;
                 self.questions.set(ticket, State::Running);
                 self.begin(number, class);
-                return Some(Turn::Run(ticket));
+                return Some(WaitOutcome::Run(ticket));
             }
             let patience = self.settings.patience[class as usize];
             let Some((waiting, refusal)) = line.pop(now, patience, &self.settings) else { continue };
@@ -255,25 +255,25 @@ impl<T: Clone + Eq + Hash> Admission<T> {
             self.waiting -= 1;
             if let Some(refusal) = refusal {
                 self.questions.set(waiting.ticket, State::Refused);
-                return Some(Turn::Refuse(waiting.ticket, refusal));
+                return Some(WaitOutcome::Refuse(waiting.ticket, refusal));
             }
             self.questions.set(waiting.ticket, State::Running);
             self.tenants[number].started += 1;
             self.begin(number, class);
-            return Some(Turn::Run(waiting.ticket));
+            return Some(WaitOutcome::Run(waiting.ticket));
         }
         None
     }
 
     /// The next query of any tenant that has waited too long. Call it periodically, until it returns `None`.
-    pub fn expire(&mut self, now: At) -> Option<Turn> {
+    pub fn expire(&mut self, now: At) -> Option<WaitOutcome> {
         for tenant in &mut self.tenants {
             for (line, patience) in tenant.lines.iter_mut().zip(self.settings.patience) {
                 if let Some((waiting, refusal)) = line.pop_expired(now, patience, &self.settings) {
                     tenant.waiting -= 1;
                     self.waiting -= 1;
                     self.questions.set(waiting.ticket, State::Refused);
-                    return Some(Turn::Refuse(waiting.ticket, refusal));
+                    return Some(WaitOutcome::Refuse(waiting.ticket, refusal));
                 }
             }
         }

@@ -172,9 +172,9 @@ impl Refusal {
     }
 }
 
-/// A query whose wait is over.
+/// The outcome of a wait: the query that left the queue, and how.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Turn {
+pub enum WaitOutcome {
     /// It runs.
     Run(Ticket),
     /// It is refused.
@@ -186,7 +186,7 @@ pub enum Turn {
 pub enum Verdict {
     /// It keeps running.
     Continue,
-    /// It waits, paused, until its next [`Turn::Run`].
+    /// It waits, paused, until its next [`WaitOutcome::Run`].
     Pause,
 }
 

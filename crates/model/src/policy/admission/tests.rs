@@ -49,7 +49,7 @@ fn a_line_of_writes_is_late_once_another_would_wait_for_half_of_its_patience() {
     // One each 10 ms: twenty of them take 200 ms.
     for n in 1..=10 {
         admission.leave(running, Duration::ZERO);
-        let Some(Turn::Run(next)) = admission.next(ms(10_000 + 10 * n)) else { panic!("none runs") };
+        let Some(WaitOutcome::Run(next)) = admission.next(ms(10_000 + 10 * n)) else { panic!("none runs") };
         running = next;
         assert!(!is_late(&admission, 10_000 + 10 * n), "{n}");
     }
@@ -72,7 +72,7 @@ fn a_burst_is_served_in_order_of_arrival() {
     let waiting: Vec<_> = (1..10).map(|n| waits(&mut admission, n, &quick(1))).collect();
     for (n, expected) in waiting.into_iter().enumerate() {
         admission.leave(running, ms(10));
-        assert_eq!(admission.next(ms(10 + 10 * n as u64)), Some(Turn::Run(expected)));
+        assert_eq!(admission.next(ms(10 + 10 * n as u64)), Some(WaitOutcome::Run(expected)));
         assert_eq!(admission.next(ms(10 + 10 * n as u64)), None);
         running = expected;
     }
@@ -84,10 +84,10 @@ fn an_overloaded_queue_refuses_its_oldest_and_runs_its_newest() {
     let running = runs(&mut admission, 0, &quick(1));
     let [first, second, third] = [0, 1050, 1100].map(|now| waits(&mut admission, now, &quick(1)));
     admission.leave(running, ms(1150));
-    assert_eq!(admission.next(ms(1150)), Some(Turn::Refuse(first, Refusal::Waited)));
-    assert_eq!(admission.next(ms(1150)), Some(Turn::Run(third)));
+    assert_eq!(admission.next(ms(1150)), Some(WaitOutcome::Refuse(first, Refusal::Waited)));
+    assert_eq!(admission.next(ms(1150)), Some(WaitOutcome::Run(third)));
     admission.leave(third, ms(10));
-    assert_eq!(admission.next(ms(1160)), Some(Turn::Run(second)));
+    assert_eq!(admission.next(ms(1160)), Some(WaitOutcome::Run(second)));
 }
 
 #[test]
@@ -101,10 +101,10 @@ fn a_queue_that_was_never_empty_for_long_refuses_after_the_target() {
         if now % 20 == 0 {
             admission.leave(running, ms(20));
         }
-        while let Some(turn) = admission.next(ms(now)).or_else(|| admission.expire(ms(now))) {
-            match turn {
-                Turn::Run(ticket) => running = ticket,
-                Turn::Refuse(ticket, why) => {
+        while let Some(outcome) = admission.next(ms(now)).or_else(|| admission.expire(ms(now))) {
+            match outcome {
+                WaitOutcome::Run(ticket) => running = ticket,
+                WaitOutcome::Refuse(ticket, why) => {
                     admission.leave(ticket, Duration::ZERO);
                     refused.push((now, why));
                 }
@@ -133,13 +133,13 @@ fn waits_of(until: u64, arrive: impl Fn(u64) -> usize) -> (Vec<u64>, usize) {
         if let Some((ticket, _)) = running.take_if(|(_, ends)| *ends <= now) {
             admission.leave(ticket, ms(10));
         }
-        while let Some(turn) = admission.next(ms(now)).or_else(|| admission.expire(ms(now))) {
-            match turn {
-                Turn::Run(ticket) => {
+        while let Some(outcome) = admission.next(ms(now)).or_else(|| admission.expire(ms(now))) {
+            match outcome {
+                WaitOutcome::Run(ticket) => {
                     running = Some((ticket, now + 10));
                     waits.push(now - since.remove(&ticket).unwrap());
                 }
-                Turn::Refuse(ticket, _) => {
+                WaitOutcome::Refuse(ticket, _) => {
                     admission.leave(ticket, Duration::ZERO);
                     refused += 1;
                 }
@@ -175,8 +175,8 @@ fn a_passed_deadline_is_refused_without_a_slot() {
     let short = waits(&mut admission, 5, &ask(1, Class::Interactive, 20));
     let long = waits(&mut admission, 5, &quick(1));
     admission.leave(running, ms(30));
-    assert_eq!(admission.next(ms(30)), Some(Turn::Refuse(short, Refusal::Deadline)));
-    assert_eq!(admission.next(ms(30)), Some(Turn::Run(long)));
+    assert_eq!(admission.next(ms(30)), Some(WaitOutcome::Refuse(short, Refusal::Deadline)));
+    assert_eq!(admission.next(ms(30)), Some(WaitOutcome::Run(long)));
 }
 
 #[test]
@@ -189,14 +189,14 @@ fn a_light_tenant_overtakes_a_heavy_one_after_a_slice() {
     let light = waits(&mut admission, 200, &quick(2));
     assert_eq!(admission.next(ms(200)), None, "not before the slice is over");
     assert_eq!(admission.slice(heavy, ms(2)), Verdict::Pause);
-    assert_eq!(admission.next(ms(202)), Some(Turn::Run(light)));
+    assert_eq!(admission.next(ms(202)), Some(WaitOutcome::Run(light)));
     // The light tenant keeps the slot for its credit, then both take turns.
     let mut used = 0;
     while admission.slice(light, ms(2)) == Verdict::Continue {
         used += 2;
     }
     assert!((40..=60).contains(&used), "{used}");
-    assert_eq!(admission.next(ms(300)), Some(Turn::Run(heavy)));
+    assert_eq!(admission.next(ms(300)), Some(WaitOutcome::Run(heavy)));
 }
 
 #[test]
@@ -208,9 +208,9 @@ fn a_question_sinks_and_short_ones_pass_it() {
     }
     let short = waits(&mut admission, 200, &quick(1));
     assert_eq!(admission.slice(long, ms(2)), Verdict::Pause, "of the same tenant");
-    assert_eq!(admission.next(ms(202)), Some(Turn::Run(short)));
+    assert_eq!(admission.next(ms(202)), Some(WaitOutcome::Run(short)));
     admission.leave(short, ms(1));
-    assert_eq!(admission.next(ms(203)), Some(Turn::Run(long)));
+    assert_eq!(admission.next(ms(203)), Some(WaitOutcome::Run(long)));
 }
 
 #[test]
@@ -232,7 +232,7 @@ fn a_tenant_may_begin_only_so_many_questions() {
     waits(&mut admission, 0, &quick(1));
     assert_eq!(admission.next(ms(0)), None);
     let other = waits(&mut admission, 0, &quick(2));
-    assert_eq!(admission.next(ms(0)), Some(Turn::Run(other)), "another tenant may");
+    assert_eq!(admission.next(ms(0)), Some(WaitOutcome::Run(other)), "another tenant may");
 }
 
 #[test]
@@ -245,10 +245,10 @@ fn a_resumed_question_keeps_the_class_to_which_it_had_sunk() {
     admission.leave(running, ms(10));
     let load = admission.load(ms(10));
     assert_eq!((load[0].1[0].waiting, load[0].1[1].paused), (1, 1), "{load:?}");
-    assert_eq!(admission.next(ms(10)), Some(Turn::Run(long)), "its class has used nothing yet");
+    assert_eq!(admission.next(ms(10)), Some(WaitOutcome::Run(long)), "its class has used nothing yet");
     assert_eq!(admission.slice(long, ms(2)), Verdict::Continue);
     assert_eq!(admission.slice(long, ms(2)), Verdict::Pause);
-    assert_eq!(admission.next(ms(14)), Some(Turn::Run(short)));
+    assert_eq!(admission.next(ms(14)), Some(WaitOutcome::Run(short)));
 }
 
 #[test]
@@ -258,7 +258,7 @@ fn a_paused_question_that_is_given_up_leaves_its_queue() {
     assert_eq!(admission.slice(heavy, ms(49)), Verdict::Continue);
     let light = waits(&mut admission, 0, &quick(2));
     while admission.slice(heavy, Duration::from_micros(100)) == Verdict::Continue {}
-    assert_eq!(admission.next(ms(50)), Some(Turn::Run(light)));
+    assert_eq!(admission.next(ms(50)), Some(WaitOutcome::Run(light)));
     // The usage of its helpers is reported at its end, and exceeds the limit of its class.
     admission.leave(heavy, ms(10));
     admission.leave(light, ms(1));
@@ -273,7 +273,7 @@ fn all_tenants_together_may_begin_only_so_many_questions() {
     let third = waits(&mut admission, 0, &quick(3));
     assert_eq!(admission.next(ms(0)), None);
     admission.leave(first, ms(1));
-    assert_eq!(admission.next(ms(1)), Some(Turn::Run(third)));
+    assert_eq!(admission.next(ms(1)), Some(WaitOutcome::Run(third)));
 }
 
 #[test]

@@ -45,7 +45,7 @@ pub enum ScanRefusal {
 
 /// The next action of the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Turn<K> {
+pub enum ExecutorStep<K> {
     /// Work on a batch of this scan: its first or a further one.
     Work(K),
     /// Reject this scan as busy; the executor has forgotten it.
@@ -125,12 +125,12 @@ impl<K: Clone + Eq + Hash> Executor<K> {
 
     /// The next action; call it until it returns `None`. Scans whose timeout has expired come first: a scan at its
     /// timeout is rejected even if a place is free.
-    pub fn next(&mut self, now: Duration) -> Option<Turn<K>> {
+    pub fn next(&mut self, now: Duration) -> Option<ExecutorStep<K>> {
         if let Some((until, order)) = self.patience.first().copied().filter(|(until, _)| *until <= now) {
             self.patience.remove(&(until, order));
             let scan = self.waiting.remove(&order)?;
             self.scans.remove(&scan);
-            return Some(Turn::Busy(scan));
+            return Some(ExecutorStep::Busy(scan));
         }
         if self.working >= self.limits.places {
             return None;
@@ -150,7 +150,7 @@ impl<K: Clone + Eq + Hash> Executor<K> {
             self.patience.remove(&(until, order));
         }
         self.working += 1;
-        Some(Turn::Work(scan))
+        Some(ExecutorStep::Work(scan))
     }
 
     /// Releases the place of a scan that has finished a batch.

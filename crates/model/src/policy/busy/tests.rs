@@ -13,7 +13,7 @@ fn executor(places: usize, started: usize, waiting: usize) -> Executor<u32> {
     Executor::new(Limits { places, started, waiting })
 }
 
-fn turns(executor: &mut Executor<u32>, now: u64) -> Vec<Turn<u32>> {
+fn steps(executor: &mut Executor<u32>, now: u64) -> Vec<ExecutorStep<u32>> {
     std::iter::from_fn(|| executor.next(ms(now))).collect()
 }
 
@@ -21,13 +21,13 @@ fn turns(executor: &mut Executor<u32>, now: u64) -> Vec<Turn<u32>> {
 fn a_scan_that_did_not_start_in_time_never_does() {
     let mut executor = executor(1, 9, 9);
     executor.arrive(1, ms(33), ms(0)).unwrap();
-    assert_eq!(turns(&mut executor, 0), [Turn::Work(1)]);
+    assert_eq!(steps(&mut executor, 0), [ExecutorStep::Work(1)]);
     executor.arrive(2, ms(33), ms(0)).unwrap();
     executor.arrive(3, FOR_EVER, ms(1)).unwrap();
-    assert_eq!((turns(&mut executor, 32), executor.due()), (vec![], Some(ms(33))));
+    assert_eq!((steps(&mut executor, 32), executor.due()), (vec![], Some(ms(33))));
     // Its timeout and the place come at the same moment.
     executor.leave(&1);
-    assert_eq!(turns(&mut executor, 33), [Turn::Busy(2), Turn::Work(3)]);
+    assert_eq!(steps(&mut executor, 33), [ExecutorStep::Busy(2), ExecutorStep::Work(3)]);
     assert_eq!((executor.due(), executor.started(), executor.waiting()), (None, 1, 0));
 }
 
@@ -37,14 +37,14 @@ fn a_started_scan_is_never_busy_and_gives_its_place_to_those_before_it() {
     for scan in [1, 2, 3] {
         executor.arrive(scan, ms(10), ms(0)).unwrap();
     }
-    assert_eq!(turns(&mut executor, 0), [Turn::Work(1)]);
+    assert_eq!(steps(&mut executor, 0), [ExecutorStep::Work(1)]);
     executor.rest(&1);
     executor.again(&1);
-    assert_eq!(turns(&mut executor, 9), [Turn::Work(2)]);
+    assert_eq!(steps(&mut executor, 9), [ExecutorStep::Work(2)]);
     executor.rest(&2);
     executor.again(&2);
     // 3 was queued before the further batches of 1 and 2, and waited too long; 1 was started, and waited longer.
-    assert_eq!(turns(&mut executor, 5_000), [Turn::Busy(3), Turn::Work(1)]);
+    assert_eq!(steps(&mut executor, 5_000), [ExecutorStep::Busy(3), ExecutorStep::Work(1)]);
 }
 
 #[test]
@@ -53,20 +53,20 @@ fn the_limit_of_started_scans_holds_new_ones_back_and_lets_started_ones_pass() {
     for scan in [1, 2, 3] {
         executor.arrive(scan, FOR_EVER, ms(0)).unwrap();
     }
-    assert_eq!(turns(&mut executor, 0), [Turn::Work(1), Turn::Work(2)]);
+    assert_eq!(steps(&mut executor, 0), [ExecutorStep::Work(1), ExecutorStep::Work(2)]);
     executor.rest(&1);
-    assert_eq!(turns(&mut executor, 1), [], "1 rests and holds its memory");
+    assert_eq!(steps(&mut executor, 1), [], "1 rests and holds its memory");
     executor.again(&1);
-    assert_eq!(turns(&mut executor, 2), [Turn::Work(1)]);
+    assert_eq!(steps(&mut executor, 2), [ExecutorStep::Work(1)]);
     executor.leave(&2);
-    assert_eq!(turns(&mut executor, 3), [Turn::Work(3)]);
+    assert_eq!(steps(&mut executor, 3), [ExecutorStep::Work(3)]);
 }
 
 #[test]
 fn a_server_that_drains_turns_away_all_but_started_scans() {
     let mut executor = executor(1, 9, 2);
     executor.arrive(1, FOR_EVER, ms(0)).unwrap();
-    assert_eq!(turns(&mut executor, 0), [Turn::Work(1)]);
+    assert_eq!(steps(&mut executor, 0), [ExecutorStep::Work(1)]);
     executor.arrive(2, FOR_EVER, ms(0)).unwrap();
     assert_eq!(executor.arrive(2, FOR_EVER, ms(0)), Err(ScanRefusal::Known));
     executor.arrive(3, ms(5), ms(0)).unwrap();
@@ -75,7 +75,7 @@ fn a_server_that_drains_turns_away_all_but_started_scans() {
     assert_eq!(executor.arrive(5, FOR_EVER, ms(1)), Err(ScanRefusal::Draining));
     executor.rest(&1);
     executor.again(&1);
-    assert_eq!(turns(&mut executor, 9), [Turn::Work(1)]);
+    assert_eq!(steps(&mut executor, 9), [ExecutorStep::Work(1)]);
     executor.leave(&1);
     assert_eq!((executor.started(), executor.scans.len()), (0, 0));
 }
@@ -140,13 +140,13 @@ proptest! {
                     let busy = list.iter().filter(overdue).min_by_key(|plain| plain.until).map(|plain| plain.scan);
                     let expected = if let Some(scan) = busy {
                         list.retain(|plain| plain.scan != scan);
-                        Some(Turn::Busy(scan))
+                        Some(ExecutorStep::Busy(scan))
                     } else if list.iter().filter(|plain| plain.works).count() < places {
                         let room = list.iter().filter(|plain| plain.started).count() < started;
                         let first = list.iter_mut().find(|plain| plain.wants && (plain.started || room));
                         first.map(|plain| {
                             (plain.started, plain.wants, plain.works) = (true, false, true);
-                            Turn::Work(plain.scan)
+                            ExecutorStep::Work(plain.scan)
                         })
                     } else {
                         None

@@ -1,6 +1,6 @@
 //! The invariants after every step of any process.
 
-use super::{Fate, World};
+use super::{World, WriteOutcome};
 use crate::bucket::{Content, Event, LogObject};
 use meridian_model::policy::owner::{Breakage, LogPlace};
 use std::sync::Arc;
@@ -44,19 +44,21 @@ impl World {
         self.bucket.log.get(place)
     }
 
-    /// Checks events against the known fates of the writes. With `whole`, none may be there in part, as a client
+    /// Checks events against the known outcomes of the writes. With `whole`, none may be there in part, as a client
     /// would see it.
     pub(super) fn check_content(&self, content: &[Event], whole: bool) -> Result<(), String> {
-        for (write, fate) in self.fates.iter().enumerate() {
+        for (write, outcome) in self.outcomes.iter().enumerate() {
             let count =
                 |half| content.iter().filter(|event| usize::from(event.write) == write && event.half == half).count();
-            match (fate, count(0), count(1)) {
+            match (outcome, count(0), count(1)) {
                 (_, 2.., _) | (_, _, 2..) => return Err(format!("write {write} is there twice")),
-                (Fate::Stored, 1, 1) | (Fate::Absent | Fate::Open, 0, 0) | (Fate::Open, 1, 1) => {}
-                (Fate::Stored, ..) => return Err(format!("write {write} was acknowledged and is lost")),
-                (Fate::Absent, ..) => return Err(format!("write {write} was refused and is there")),
-                (Fate::Open, ..) if whole => return Err(format!("write {write} is there in part")),
-                (Fate::Open, ..) => {}
+                (WriteOutcome::Stored, 1, 1)
+                | (WriteOutcome::Absent | WriteOutcome::Open, 0, 0)
+                | (WriteOutcome::Open, 1, 1) => {}
+                (WriteOutcome::Stored, ..) => return Err(format!("write {write} was acknowledged and is lost")),
+                (WriteOutcome::Absent, ..) => return Err(format!("write {write} was refused and is there")),
+                (WriteOutcome::Open, ..) if whole => return Err(format!("write {write} is there in part")),
+                (WriteOutcome::Open, ..) => {}
             }
         }
         Ok(())

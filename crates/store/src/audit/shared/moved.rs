@@ -1,23 +1,23 @@
 //! Copies the lines of the log into a backup, and back.
 
 use super::super::LineSink;
-use super::{Chapter, Content, SharedAudit, check_lines, content_of, count};
+use super::{AuditSegment, Content, SharedAudit, check_lines, content_of, count};
 use crate::error::StoreError;
 
 impl SharedAudit {
     /// Passes all lines to `sink`, one link at a time, with the number of the first; used by backups.
     pub(crate) fn copy(&self, sink: &mut LineSink<'_>) -> Result<(), StoreError> {
-        let (chapters, tail) = {
+        let (segments, tail) = {
             let state = self.current()?;
-            (state.chapters.clone(), (state.first, state.tail.clone()))
+            (state.segments.clone(), (state.first, state.tail.clone()))
         };
         let mut begun = false;
-        for chapter in chapters {
-            let Some(link) = self.chain.read(chapter.number)? else {
-                // The oldest chapter may have been removed meanwhile. Any other missing chapter is lost, and a copy
+        for segment in segments {
+            let Some(link) = self.chain.read(segment.number)? else {
+                // The oldest segment may have been removed meanwhile. Any other missing segment is lost, and a copy
                 // without it could not be restored.
-                if self.current()?.chapters.contains(&chapter) {
-                    return Err(StoreError::corrupt(&self.chain.path(chapter.number), "it is missing"));
+                if self.current()?.segments.contains(&segment) {
+                    return Err(StoreError::corrupt(&self.chain.path(segment.number), "it is missing"));
                 }
                 if begun {
                     return Err(StoreError::Busy("the audit log drops its oldest lines now: try again".to_owned()));
@@ -31,7 +31,7 @@ impl SharedAudit {
         if tail.1.is_empty() { Ok(()) } else { sink(tail.0, &tail.1) }
     }
 
-    /// Imports lines of another log as a chapter, after lines of that log that were imported before. Lines that are
+    /// Imports lines of another log as a segment, after lines of that log that were imported before. Lines that are
     /// already present are accepted.
     pub(crate) fn take_up(&self, first: u64, lines: &[u8]) -> Result<(), StoreError> {
         let mut state = self.current()?;
@@ -44,11 +44,11 @@ impl SharedAudit {
             return Err(wrong(format!("the line {} is expected after it, and not {first}", state.next)));
         }
         let last = check_lines(first, lines, begun.then_some((state.next, state.previous))).map_err(wrong)?;
-        let mut chapters = state.chapters.clone();
-        chapters.push(Chapter { number: state.end.number + 1, first, bytes: lines.len() as u64 });
-        let content = content_of(&chapters, first, &[lines]);
+        let mut segments = state.segments.clone();
+        segments.push(AuditSegment { number: state.end.number + 1, first, bytes: lines.len() as u64 });
+        let content = content_of(&segments, first, &[lines]);
         let Some(end) = self.chain.append(&state.end, true, &content)? else { return Err(self.chain.too_fast()) };
-        (state.chapters, state.end, state.first, state.next) = (chapters, end, next, next);
+        (state.segments, state.end, state.first, state.next) = (segments, end, next, next);
         state.previous = last.unwrap_or(state.previous);
         Ok(())
     }

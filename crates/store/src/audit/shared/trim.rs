@@ -1,19 +1,19 @@
-//! How the log in a bucket makes room: the oldest chapter is removed, except for the lines guaranteed to tenants.
+//! How the log in a bucket makes room: the oldest segment is removed, except for the lines guaranteed to tenants.
 //!
 //! The rule is that of a data folder (`trim.rs`). Lines within their holder's share are rewritten in the link that
-//! removes the chapter, so both happen or neither does.
+//! removes the segment, so both happen or neither does.
 
 use super::super::act::{Act, RecordedAct};
 use super::super::holders::{Shares, holder};
-use super::{CHAPTERS_MAX, Chapter, Content, SharedAudit, State};
+use super::{AuditSegment, Content, SEGMENTS_MAX, SharedAudit, State};
 use crate::error::StoreError;
 use std::collections::btree_map::Entry;
 
 /// What has to be written to make room.
 #[derive(Debug, Default)]
 pub(super) struct TrimPlan {
-    /// The remaining chapters.
-    pub(super) chapters: Vec<Chapter>,
+    /// The remaining segments.
+    pub(super) segments: Vec<AuditSegment>,
     /// The lines to rewrite, with their times.
     pub(super) kept: Vec<(i64, Act)>,
     /// The record of what was removed, if anything was.
@@ -21,21 +21,21 @@ pub(super) struct TrimPlan {
 }
 
 impl SharedAudit {
-    /// Removes the oldest chapters until the rest fits together with the lines of the tail. It reads each existing
-    /// chapter at most once.
+    /// Removes the oldest segments until the rest fits together with the lines of the tail. It reads each existing
+    /// segment at most once.
     pub(super) fn trim(&self, state: &mut State) -> Result<TrimPlan, StoreError> {
-        let mut trimmed = TrimPlan { chapters: state.chapters.clone(), ..TrimPlan::default() };
+        let mut trimmed = TrimPlan { segments: state.segments.clone(), ..TrimPlan::default() };
         let room = self.bytes_total.saturating_sub(state.tail.len() as u64);
-        let mut bytes: u64 = trimmed.chapters.iter().map(|chapter| chapter.bytes).sum();
-        let is_full = |bytes: u64, left: usize| left > 0 && (bytes > room || left >= CHAPTERS_MAX);
-        if !is_full(bytes, trimmed.chapters.len()) {
+        let mut bytes: u64 = trimmed.segments.iter().map(|segment| segment.bytes).sum();
+        let is_full = |bytes: u64, left: usize| left > 0 && (bytes > room || left >= SEGMENTS_MAX);
+        if !is_full(bytes, trimmed.segments.len()) {
             return Ok(trimmed);
         }
         let mut held = self.held(state)?;
         let share = self.bytes_total / 2 / held.len().max(1) as u64;
         let (mut gone, mut lines_gone) = (0, 0);
-        while is_full(bytes, trimmed.chapters.len() - gone) {
-            let oldest = trimmed.chapters[gone];
+        while is_full(bytes, trimmed.segments.len() - gone) {
+            let oldest = trimmed.segments[gone];
             bytes -= oldest.bytes;
             gone += 1;
             for line in self.lines_of(oldest)? {
@@ -49,8 +49,8 @@ impl SharedAudit {
                 }
             }
         }
-        trimmed.chapters.drain(..gone);
-        let up_to = trimmed.chapters.first().map_or(state.first, |chapter| chapter.first) - 1;
+        trimmed.segments.drain(..gone);
+        let up_to = trimmed.segments.first().map_or(state.first, |segment| segment.first) - 1;
         let kept = trimmed.kept.len();
         trimmed.said = Some(Act {
             who: "server".to_owned(),
@@ -63,17 +63,17 @@ impl SharedAudit {
         Ok(trimmed)
     }
 
-    /// Returns the bytes of each holder in all chapters and the tail.
+    /// Returns the bytes of each holder in all segments and the tail.
     fn held(&self, state: &mut State) -> Result<Shares, StoreError> {
         let mut held = Shares::new();
-        let there = state.chapters.clone();
-        state.shares.retain(|number, _| there.iter().any(|chapter| chapter.number == *number));
-        for chapter in there {
-            let shares = match state.shares.entry(chapter.number) {
+        let there = state.segments.clone();
+        state.shares.retain(|number, _| there.iter().any(|segment| segment.number == *number));
+        for segment in there {
+            let shares = match state.shares.entry(segment.number) {
                 Entry::Occupied(known) => known.into_mut(),
                 Entry::Vacant(unknown) => {
                     let mut shares = Shares::new();
-                    for line in self.lines_of(chapter)? {
+                    for line in self.lines_of(segment)? {
                         *shares.entry(holder(&line.act)).or_default() += line.text.len() as u64 + 1;
                     }
                     unknown.insert(shares)
@@ -87,14 +87,14 @@ impl SharedAudit {
         Ok(held)
     }
 
-    /// Returns the lines of a chapter. A damaged or missing chapter counts as empty: it must not keep the log from
-    /// making room. A failed call to the bucket is an error, since only chapters that were read may be removed.
-    fn lines_of(&self, chapter: Chapter) -> Result<Vec<RecordedAct>, StoreError> {
+    /// Returns the lines of a segment. A damaged or missing segment counts as empty: it must not keep the log from
+    /// making room. A failed call to the bucket is an error, since only segments that were read may be removed.
+    fn lines_of(&self, segment: AuditSegment) -> Result<Vec<RecordedAct>, StoreError> {
         let lost = |why: &str| {
-            tracing::warn!(why, object = %self.chain.path(chapter.number).display(), "a part of the audit log cannot be read");
+            tracing::warn!(why, object = %self.chain.path(segment.number).display(), "a part of the audit log cannot be read");
             Ok(Vec::new())
         };
-        let link = match self.chain.read(chapter.number) {
+        let link = match self.chain.read(segment.number) {
             Ok(Some(link)) => link,
             Ok(None) => return lost("it is missing"),
             Err(error @ (StoreError::Corrupt { .. } | StoreError::NewerFormat { .. })) => {
@@ -170,8 +170,8 @@ mod tests {
             assert_eq!((page.lines[0].act.first, page.lines[0].act.target.as_str()), (Some(1), "/0"));
         }
         let state = one.current().unwrap();
-        let bytes = state.chapters.iter().map(|chapter| chapter.bytes).sum::<u64>() + state.tail.len() as u64;
-        // Lines written since the last chapter come on top.
+        let bytes = state.segments.iter().map(|segment| segment.bytes).sum::<u64>() + state.tail.len() as u64;
+        // Lines written since the last segment come on top.
         assert!(bytes < TOTAL + (1 << 20), "{bytes}");
     }
 
@@ -186,11 +186,11 @@ mod tests {
             })
         };
         fill(400).unwrap();
-        let oldest = one.current().unwrap().chapters[0];
+        let oldest = one.current().unwrap().segments[0];
         let name = format!("audit/{:016x}", oldest.number);
         bucket.harm(&name, Some(b"damaged".to_vec()));
         fill(400).unwrap();
-        assert!(one.current().unwrap().chapters.iter().all(|chapter| *chapter != oldest));
+        assert!(one.current().unwrap().segments.iter().all(|segment| *segment != oldest));
         bucket.cut(true);
         assert!(fill(1).is_err());
         bucket.cut(false);

@@ -72,16 +72,16 @@ fn a_write_past_its_deadline_is_taken_back_while_it_waits() {
 fn who_leaves_takes_the_write_along_and_passes_the_lead_on() {
     let queue = Queue::<u32, u32>::new();
     let (first, second, third) = (queue.push(1, 9).unwrap(), queue.push(2, 9).unwrap(), queue.push(3, 9).unwrap());
-    assert!(matches!(first.poll(Waker::noop()), Poll::Ready(Turn::Lead)));
+    assert!(matches!(first.poll(Waker::noop()), Poll::Ready(QueueStep::Lead)));
     assert!(second.poll(Waker::noop()).is_pending());
     drop(first);
-    assert!(matches!(second.poll(Waker::noop()), Poll::Ready(Turn::Lead)));
+    assert!(matches!(second.poll(Waker::noop()), Poll::Ready(QueueStep::Lead)));
     drop(third);
     second.lead(|group| {
         assert_eq!(group, [2]);
         plus_one(group)
     });
-    assert!(matches!(second.poll(Waker::noop()), Poll::Ready(Turn::Answered(Ok(3)))));
+    assert!(matches!(second.poll(Waker::noop()), Poll::Ready(QueueStep::Answered(Ok(3)))));
     let waiting = queue.waiting.lock();
     assert_eq!((waiting.bytes, waiting.led), (0, false));
 }
@@ -92,7 +92,7 @@ fn a_group_that_panics_is_answered_and_does_not_end_the_queue() {
     let (first, second) = (queue.push(1, 20 << 20).unwrap(), queue.push(2, 20 << 20).unwrap());
     let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| first.lead(|_| panic!("on purpose"))));
     assert!(panicked.is_err());
-    assert!(matches!(first.poll(Waker::noop()), Poll::Ready(Turn::Answered(Err(WriteError::Unknown(_))))));
+    assert!(matches!(first.poll(Waker::noop()), Poll::Ready(QueueStep::Answered(Err(WriteError::Unknown(_))))));
     assert_eq!(second.wait(far(), plus_one).unwrap(), 3);
 }
 

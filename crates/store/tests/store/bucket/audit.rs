@@ -94,7 +94,7 @@ fn a_line_that_cannot_be_written_is_an_error_and_a_damaged_object_is_named() {
 }
 
 #[test]
-fn a_chapter_that_is_missing_is_named_and_one_that_went_meanwhile_is_not() {
+fn a_segment_that_is_missing_is_named_and_one_that_went_meanwhile_is_not() {
     let bucket = MemoryBucket::new();
     let log = control(&bucket).audit().clone();
     let fill = |log: &SharedAudit, count: u32, bytes: usize| {
@@ -103,17 +103,17 @@ fn a_chapter_that_is_missing_is_named_and_one_that_went_meanwhile_is_not() {
         }
     };
     fill(&log, 550, 0);
-    let is_chapter = |(name, bytes): &(String, usize)| name.starts_with("audit/") && *bytes > 20 << 10;
-    let chapters: Vec<_> = bucket.objects().into_iter().filter(is_chapter).map(|(name, _)| name).collect();
-    assert!(chapters.len() >= 2, "{chapters:?}");
-    for chapter in &chapters {
-        let held = bucket.get(chapter).unwrap();
-        bucket.harm(chapter, None);
+    let is_segment = |(name, bytes): &(String, usize)| name.starts_with("audit/") && *bytes > 20 << 10;
+    let segments: Vec<_> = bucket.objects().into_iter().filter(is_segment).map(|(name, _)| name).collect();
+    assert!(segments.len() >= 2, "{segments:?}");
+    for segment in &segments {
+        let held = bucket.get(segment).unwrap();
+        bucket.harm(segment, None);
         let error = log.page(0, 1_000, &|_| true).map(drop).unwrap_err();
-        assert!(matches!(error, StoreError::Corrupt { .. }) && error.to_string().contains(chapter), "{error}");
-        bucket.harm(chapter, Some(held));
+        assert!(matches!(error, StoreError::Corrupt { .. }) && error.to_string().contains(segment), "{error}");
+        bucket.harm(segment, Some(held));
     }
-    // While the oldest chapter is read, others write so much that it is removed.
+    // While the oldest segment is read, others write so much that it is removed.
     let before = log.page(0, 1_000, &|_| true).unwrap().lines[0].n;
     let mut gone = 0;
     for after in 20..80 {
@@ -128,5 +128,5 @@ fn a_chapter_that_is_missing_is_named_and_one_that_went_meanwhile_is_not() {
         }
         gone += u32::from(page.lines.first().is_none_or(|line| line.n > before));
     }
-    assert!(gone > 0, "no chapter went while it was read");
+    assert!(gone > 0, "no segment went while it was read");
 }

@@ -1,6 +1,6 @@
 //! A check of a bucket reports each missing or damaged object, and nothing while an owner is at work.
 
-use super::{Fate, Process, seams, write};
+use super::{Process, WriteOutcome, seams, write};
 use meridian_store::bucket::{Bucket, MemoryBucket};
 use meridian_store::{Act, ControlPlane, Lease};
 use meridian_store::{CheckReport, check_bucket};
@@ -28,11 +28,11 @@ fn filled() -> (MemoryBucket, Process) {
     }
     Lease::new(&shared, "owner", "n", "host:1", Duration::from_secs(3), &seams).turn().unwrap();
     let owner = Process::first(&bucket);
-    (1..4).for_each(|number| assert_eq!(write(&owner.collection, number), Fate::Stored));
+    (1..4).for_each(|number| assert_eq!(write(&owner.collection, number), WriteOutcome::Stored));
     owner.collection.flush().unwrap();
     owner.collection.delete(&["w1-0".to_owned()]).unwrap();
     owner.collection.flush().unwrap();
-    (4..8).for_each(|number| assert_eq!(write(&owner.collection, number), Fate::Stored));
+    (4..8).for_each(|number| assert_eq!(write(&owner.collection, number), WriteOutcome::Stored));
     (bucket, owner)
 }
 

@@ -1,6 +1,6 @@
 //! The cache of a bucket's objects: results equal those of the bucket, whatever happens to the cache.
 
-use super::{Fate, Process, seams, write};
+use super::{Process, WriteOutcome, seams, write};
 use crate::world::{DAY, Event, START, batch, content, options, schema};
 use meridian_model::IdRole;
 use meridian_model::filter::Predicate;
@@ -125,7 +125,7 @@ fn shown_of(collection: &Collection) -> Vec<(String, u64, i64)> {
 fn flushed(bucket: &MemoryBucket, segments: i64) -> Process {
     let owner = Process::first(bucket);
     for number in 1..=segments {
-        assert_eq!(write(&owner.collection, number), Fate::Stored);
+        assert_eq!(write(&owner.collection, number), WriteOutcome::Stored);
         owner.collection.flush().unwrap();
     }
     owner

@@ -1,6 +1,6 @@
 //! What a read-only process of the bucket sees.
 
-use super::{Fate, Process, seams, write};
+use super::{Process, WriteOutcome, seams, write};
 use crate::world::{content, options, schema};
 use meridian_model::IdRole;
 use meridian_store::bucket::{BucketFault, MemoryBucket};
@@ -20,7 +20,7 @@ fn a_reader_sees_what_was_flushed_and_changes_nothing() {
     let early = reader(&bucket);
     assert!(early.collections().is_empty());
     let owner = Process::first(&bucket);
-    (1..4).for_each(|number| assert_eq!(write(&owner.collection, number), Fate::Stored));
+    (1..4).for_each(|number| assert_eq!(write(&owner.collection, number), WriteOutcome::Stored));
     owner.collection.flush().unwrap();
     write(&owner.collection, 4);
     let reader = reader(&bucket);
@@ -33,7 +33,7 @@ fn a_reader_sees_what_was_flushed_and_changes_nothing() {
     let objects = bucket.objects();
     assert!(!reader.refresh().unwrap(), "nothing is new");
     // Refused; the message names the servers that accept writes.
-    assert_eq!(write(&c, 5), Fate::Refused);
+    assert_eq!(write(&c, 5), WriteOutcome::Refused);
     let refused = c.delete(&["w1-0".to_owned()]).unwrap_err();
     assert!(matches!(&refused, WriteError::Refused(why) if why.contains("gateway")), "{refused}");
     let made = reader.create("t", "d", schema(IdRole::Made), Settings::default()).unwrap_err();
@@ -121,7 +121,7 @@ fn a_collection_is_dropped_and_made_again_for_everybody() {
     let snapshot = owner.collection.snapshot();
     let slow = Process::next(&bucket);
     write(&slow.collection, 2);
-    assert_eq!(write(&owner.collection, 3), Fate::Refused);
+    assert_eq!(write(&owner.collection, 3), WriteOutcome::Refused);
     // A former owner cannot drop it.
     assert!(owner.store.drop_collection("t", "c").is_err());
     let owner = Process::next(&bucket);
@@ -131,7 +131,7 @@ fn a_collection_is_dropped_and_made_again_for_everybody() {
     assert!(reader.collection("t", "c").is_none());
     assert!(super::open(&bucket).unwrap().collections().is_empty());
     // The slow process can neither write to it nor revive it.
-    assert_eq!(write(&slow.collection, 4), Fate::Refused);
+    assert_eq!(write(&slow.collection, 4), WriteOutcome::Refused);
     let _ = slow.collection.flush();
     assert!(slow.store.is_outdated());
     let store = super::open(&bucket).unwrap();
@@ -140,7 +140,7 @@ fn a_collection_is_dropped_and_made_again_for_everybody() {
         store.create("t", "c", schema(IdRole::Given), Settings::default()),
         Err(StoreError::Exists { .. })
     ));
-    assert_eq!(write(&again, 5), Fate::Stored);
+    assert_eq!(write(&again, 5), WriteOutcome::Stored);
     again.flush().unwrap();
     assert!(reader.refresh().unwrap());
     assert_eq!(content(&reader.collection("t", "c").unwrap().snapshot()).len(), 3);
@@ -157,7 +157,7 @@ fn a_collection_that_another_process_makes_at_once_is_made_once() {
     let made = one.create("t", "c", schema(IdRole::Given), Settings::default()).unwrap();
     let again = two.create("t", "c", schema(IdRole::Given), Settings::default());
     assert!(matches!(again, Err(StoreError::Exists { .. })), "{again:?}");
-    assert_eq!(write(&made, 1), Fate::Stored);
+    assert_eq!(write(&made, 1), WriteOutcome::Stored);
     let other_case = two.create("t", "C", schema(IdRole::Given), Settings::default()).unwrap_err();
     assert!(other_case.to_string().contains("case"), "{other_case}");
 }

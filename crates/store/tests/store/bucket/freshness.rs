@@ -1,6 +1,6 @@
 //! The stated age of a reader's data, and that the owner keeps what a reader uses.
 
-use super::{Fate, seams, write};
+use super::{WriteOutcome, seams, write};
 use crate::world::{content, options, schema};
 use meridian_model::IdRole;
 use meridian_store::bucket::{Bucket, MemoryBucket};
@@ -85,7 +85,7 @@ fn an_idle_collection_is_fresh_and_one_behind_says_how_far() {
 fn idle_and_behind(cluster: &Cluster) {
     let owner = cluster.owner();
     let c = owner.collection();
-    assert_eq!(write(&c, 1), Fate::Stored);
+    assert_eq!(write(&c, 1), WriteOutcome::Stored);
     c.flush().unwrap();
     let reader = cluster.reader();
     let seen = reader.collection("t", "c").unwrap();
@@ -197,9 +197,9 @@ fn who_may_have_been_replaced_says_nothing() {
     let said = owner.store.complete().unwrap();
     assert_eq!(said.behind.len(), 1);
     let next = Store::open_shared(options(), cluster.seams(), Arc::new(cluster.bucket.clone())).unwrap();
-    assert_eq!(write(&next.collection("t", "c").unwrap(), 2), Fate::Stored);
+    assert_eq!(write(&next.collection("t", "c").unwrap(), 2), WriteOutcome::Stored);
     // It does not know yet, and only its lease keeps it from stating so; once it knows, it makes no statement.
-    assert_eq!(write(&c, 3), Fate::Refused);
+    assert_eq!(write(&c, 3), WriteOutcome::Refused);
     assert_eq!(owner.store.complete(), None);
     next.close().unwrap();
     assert_eq!(next.complete(), None, "a store without its collections does not know of any");

@@ -6,7 +6,7 @@
 //! changes from then on, and the next level must open it.
 
 use super::records::control;
-use super::{Fate, Process, Writes, open, seams, write};
+use super::{Process, WriteOutcome, Writes, open, seams, write};
 use crate::world::{options, readable};
 use meridian_model::RecordChange;
 use meridian_model::policy::level::LEVEL;
@@ -45,10 +45,10 @@ fn written() -> MemoryBucket {
     assert!(matches!(lease.turn().unwrap(), LeaseState::Owner(_)));
     let mut writes = Writes::default();
     let one = Process::first(&memory);
-    (0..3).for_each(|_| assert_eq!(writes.write(&one.collection), Fate::Stored));
+    (0..3).for_each(|_| assert_eq!(writes.write(&one.collection), WriteOutcome::Stored));
     one.collection.flush().unwrap();
     // A log beyond the manifest, including a fence.
-    (0..2).for_each(|_| assert_eq!(writes.write(&one.collection), Fate::Stored));
+    (0..2).for_each(|_| assert_eq!(writes.write(&one.collection), WriteOutcome::Stored));
     drop(one);
     let two = Process::next(&memory);
     writes.write(&two.collection);

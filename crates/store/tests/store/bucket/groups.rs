@@ -1,7 +1,7 @@
 //! Partitions in groups, each with an owner: collections shared by several stores, takeovers of one group, and what
 //! readers see.
 
-use super::{Fate, seams, write};
+use super::{WriteOutcome, seams, write};
 use crate::world::{options, readable, schema};
 use meridian_model::IdRole;
 use meridian_model::policy::groups::{Group, Groups};
@@ -67,7 +67,7 @@ fn a_command_owns_all_groups_for_a_while() {
     let bucket = bucket();
     let former = owners(&bucket);
     let numbers = || 0..u32::from(PARTITIONS);
-    numbers().for_each(|number| assert_eq!(write(&partition(&former, number), 1), Fate::Stored));
+    numbers().for_each(|number| assert_eq!(write(&partition(&former, number), 1), WriteOutcome::Stored));
     // Nothing is flushed: it replays the logs, and fences the former owners.
     let all: Arc<dyn Bucket> = Arc::new(bucket.clone());
     let visit = Store::open_groups(options(), seams(), all, SharedLog::Bucket, groups()).unwrap();
@@ -75,8 +75,8 @@ fn a_command_owns_all_groups_for_a_while() {
     for number in numbers() {
         let own = visit.partition("t", "c", number).unwrap();
         assert_eq!(count(&own), 3, "partition {number}");
-        assert_eq!(write(&own, 2), Fate::Stored);
-        assert_ne!(write(&partition(&former, number), 3), Fate::Stored, "partition {number}");
+        assert_eq!(write(&own, 2), WriteOutcome::Stored);
+        assert_ne!(write(&partition(&former, number), 3), WriteOutcome::Stored, "partition {number}");
     }
     visit.close().unwrap();
     let next: Vec<Store> = groups().all().map(|group| open(&bucket, group)).collect();
@@ -90,7 +90,7 @@ fn each_owner_has_the_partitions_of_its_group() {
     for number in 0..u32::from(PARTITIONS) {
         let holders = stores.iter().filter(|store| store.partition("t", "c", number).is_some()).count();
         assert_eq!(holders, 1, "partition {number}");
-        assert_eq!(write(&partition(&stores, number), i64::from(number)), Fate::Stored);
+        assert_eq!(write(&partition(&stores, number), i64::from(number)), WriteOutcome::Stored);
     }
     // Only the owner of the first partition creates and drops it.
     let other = &stores[usize::from(group_of(1).number())];
@@ -111,21 +111,22 @@ fn each_owner_has_the_partitions_of_its_group() {
 fn a_paused_owner_of_one_group_changes_nothing_while_the_others_go_on() {
     let bucket = bucket();
     let mut stores = owners(&bucket);
-    (0..u32::from(PARTITIONS)).for_each(|number| assert_eq!(write(&partition(&stores, number), 1), Fate::Stored));
+    (0..u32::from(PARTITIONS))
+        .for_each(|number| assert_eq!(write(&partition(&stores, number), 1), WriteOutcome::Stored));
     let of = usize::from(group_of(1).number());
     // It is paused, and another process takes over its group.
     let paused = std::mem::replace(&mut stores[of], open(&bucket, group_of(1)));
-    assert_eq!(write(&partition(&stores, 1), 2), Fate::Stored);
+    assert_eq!(write(&partition(&stores, 1), 2), WriteOutcome::Stored);
     // It resumes: neither its log nor its catalog accepts anything.
     let former = paused.partition("t", "c", 1).unwrap();
-    assert_ne!(write(&former, 3), Fate::Stored);
+    assert_ne!(write(&former, 3), WriteOutcome::Stored);
     assert!(paused.is_outdated());
     let _ = former.flush();
     drop((former, paused));
     for number in 0..u32::from(PARTITIONS) {
         let events = if group_of(number) == group_of(1) && number == 1 { 6 } else { 3 };
         assert_eq!(count(&partition(&stores, number)), events, "partition {number}");
-        assert_eq!(write(&partition(&stores, number), 9), Fate::Stored, "partition {number} goes on");
+        assert_eq!(write(&partition(&stores, number), 9), WriteOutcome::Stored, "partition {number} goes on");
     }
     for group in groups().all() {
         let next = open(&bucket, group);
@@ -143,13 +144,13 @@ fn what_the_first_partition_says_is_taken_up() {
     make(&stores);
     let (first, other) = (&stores[usize::from(group_of(0).number())], &stores[usize::from(group_of(1).number())]);
     let former = partition(&stores, 1);
-    assert_eq!(write(&former, 1), Fate::Stored);
+    assert_eq!(write(&former, 1), WriteOutcome::Stored);
     // Dropped by the owner of the first partition: the others release it at their next check.
     assert!(first.drop_collection("t", "c").unwrap());
     assert!(other.partition("t", "c", 1).is_some(), "nobody has told it");
     other.adopt("t", "c").unwrap();
     assert!(other.partition("t", "c", 1).is_none());
-    assert_eq!(write(&former, 2), Fate::Refused);
+    assert_eq!(write(&former, 2), WriteOutcome::Refused);
     // Recreated under its name, later: it begins empty, whether or not the others saw the drop.
     clock.clock.sleep(Duration::from_secs(1));
     make(&stores);
@@ -241,7 +242,7 @@ fn memory_of_partitions_whose_collection_is_not_opened_is_given_back() {
     // The first and the last partition are in one group, and hold unflushed writes.
     let (group, last) = (group_of(0), u32::from(PARTITIONS) - 1);
     assert_eq!(group, group_of(last));
-    [0, last].into_iter().for_each(|number| assert_eq!(write(&partition(&stores, number), 1), Fate::Stored));
+    [0, last].into_iter().for_each(|number| assert_eq!(write(&partition(&stores, number), 1), WriteOutcome::Stored));
     drop(stores);
     let manifests = |(name, _): &&(String, usize)| name.contains(&format!("/p{last}/")) && name.contains("/manifests/");
     for (name, _) in bucket.objects().iter().filter(manifests) {
@@ -259,14 +260,18 @@ fn a_folder_is_free_once_its_store_is_left_though_a_read_goes_on() {
     let store = Arc::new(open_with(&bucket, group, own.clone()).unwrap());
     store.create("t", "c", schema(IdRole::Given), Settings::default()).unwrap();
     let collection = store.partition("t", "c", 0).unwrap();
-    assert_eq!(write(&collection, 1), Fate::Stored);
+    assert_eq!(write(&collection, 1), WriteOutcome::Stored);
     // A reader holds the store and a snapshot.
     let (reading, snapshot) = (store.clone(), collection.snapshot());
     assert!(matches!(open_with(&bucket, group, own.clone()), Err(StoreError::InUse { .. })));
     store.abandon();
     let next = open_with(&bucket, group, own).unwrap();
     assert_eq!(count(&next.partition("t", "c", 0).unwrap()), 3, "it was not flushed, and is in the log");
-    assert_eq!((readable(&snapshot).0.len(), write(&collection, 2)), (3, Fate::Refused));
+    assert_eq!((readable(&snapshot).0.len(), write(&collection, 2)), (3, WriteOutcome::Refused));
     drop(reading);
-    assert_eq!(write(&next.partition("t", "c", 0).unwrap(), 3), Fate::Stored, "the end of the read takes nothing");
+    assert_eq!(
+        write(&next.partition("t", "c", 0).unwrap(), 3),
+        WriteOutcome::Stored,
+        "the end of the read takes nothing"
+    );
 }

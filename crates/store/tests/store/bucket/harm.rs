@@ -1,6 +1,6 @@
 //! A bucket that lost or changed objects, is full, or does not answer.
 
-use super::{Fate, Process, Writes, open, seams, write};
+use super::{Process, WriteOutcome, Writes, open, seams, write};
 use crate::world::{batch, content, options, readable, schema};
 use meridian_model::IdRole;
 use meridian_store::bucket::{Bucket, BucketFault, MemoryBucket};
@@ -24,7 +24,7 @@ fn a_group_that_is_gone_or_damaged_is_named_and_stops_the_collection() {
     for gone in [true, false] {
         let bucket = MemoryBucket::new();
         let owner = Process::first(&bucket);
-        (1..6).for_each(|number| assert_eq!(write(&owner.collection, number), Fate::Stored));
+        (1..6).for_each(|number| assert_eq!(write(&owner.collection, number), WriteOutcome::Stored));
         drop(owner);
         let name = groups(&bucket)[2].clone();
         bucket.harm(&name, (!gone).then(|| vec![7; 300]));
@@ -34,7 +34,7 @@ fn a_group_that_is_gone_or_damaged_is_named_and_stops_the_collection() {
         assert!(problems.iter().any(|problem| problem.to_string().contains(file)), "{problems:?}");
         let c = store.collection("t", "c").unwrap();
         assert_eq!(content(&c.snapshot()).len(), 12, "what is there is served");
-        assert_eq!(write(&c, 9), Fate::Refused);
+        assert_eq!(write(&c, 9), WriteOutcome::Refused);
         // Neither the next process nor a flush makes up for it.
         drop((store, c));
         let store = open(&bucket).unwrap();
@@ -103,10 +103,10 @@ fn a_manifest_that_is_gone_is_named_and_the_state_before_does_not_pass_for_the_n
 fn a_manifest_that_is_gone_while_its_owner_runs_is_followed_by_the_next() {
     let bucket = MemoryBucket::new();
     let owner = Process::first(&bucket);
-    (1..3).for_each(|number| assert_eq!(write(&owner.collection, number), Fate::Stored));
+    (1..3).for_each(|number| assert_eq!(write(&owner.collection, number), WriteOutcome::Stored));
     owner.collection.flush().unwrap();
     bucket.harm(&manifests(&bucket).pop().unwrap(), None);
-    assert_eq!(write(&owner.collection, 3), Fate::Stored);
+    assert_eq!(write(&owner.collection, 3), WriteOutcome::Stored);
     owner.collection.flush().unwrap();
     let reader = Store::open_read_only(options(), seams(), Arc::new(bucket.clone())).unwrap();
     let all = content(&owner.collection.snapshot());
@@ -215,7 +215,7 @@ fn a_damaged_index_is_rebuilt_and_written_under_another_name() {
         };
         let (store, clock) = open();
         let c = store.create("t", "c", schema(IdRole::Given), Settings::default()).unwrap();
-        (1..100).for_each(|number| assert_eq!(write(&c, number), Fate::Stored));
+        (1..100).for_each(|number| assert_eq!(write(&c, number), WriteOutcome::Stored));
         c.flush().unwrap();
         clock.sleep(Duration::from_secs(60));
         c.maintain().unwrap();
@@ -243,7 +243,7 @@ fn a_damaged_index_is_rebuilt_and_written_under_another_name() {
         assert_eq!(content(&seen.snapshot()), before, "{at}: a reader");
         let (store, clock) = open();
         let c = store.collection("t", "c").unwrap();
-        assert_eq!(write(&c, 100), Fate::Stored, "{at}");
+        assert_eq!(write(&c, 100), WriteOutcome::Stored, "{at}");
         c.delete(&["w100-0".to_owned(), "w100-1".to_owned(), "w100-2".to_owned()]).unwrap();
         store.check();
         c.maintain().unwrap();
@@ -270,17 +270,17 @@ fn a_full_bucket_refuses_and_one_that_is_gone_leaves_it_open() {
     let c = &owner.collection;
     let full = c.write(Write::new(batch(&c.schema(), &[crate::world::Event::new("full", 1)])));
     assert!(matches!(full, Err(WriteError::Full(_))), "{full:?}");
-    assert_eq!(writes.write(c), Fate::Stored);
+    assert_eq!(writes.write(c), WriteOutcome::Stored);
     assert!(!owner.store.is_outdated());
     bucket.cut(true);
-    assert_eq!(writes.write(c), Fate::Unknown);
-    assert_eq!(writes.write(c), Fate::Refused);
+    assert_eq!(writes.write(c), WriteOutcome::Unknown);
+    assert_eq!(writes.write(c), WriteOutcome::Refused);
     assert!(owner.store.is_outdated(), "it does not know what the log holds");
     assert!(open(&bucket).is_err(), "a bucket that does not answer is no empty one");
     bucket.cut(false);
     let next = Process::next(&bucket);
     writes.compare(&next.collection);
-    assert_eq!(writes.write(&next.collection), Fate::Stored);
+    assert_eq!(writes.write(&next.collection), WriteOutcome::Stored);
 }
 
 /// Clients are told that the log is at fault and to retry: this owner reopens the collection, or another one opens it.
@@ -304,7 +304,7 @@ fn a_log_that_does_not_answer_is_no_broken_disk() {
     assert!(owner.store.is_outdated() && c.stats().refuses.is_none());
     bucket.cut(false);
     drop(owner);
-    assert_eq!(write(&Process::next(&bucket).collection, 3), Fate::Stored);
+    assert_eq!(write(&Process::next(&bucket).collection, 3), WriteOutcome::Stored);
     // A former owner reports the takeover, and that nothing is stored.
     let (first, next) = (Process::next(&bucket), Process::next(&bucket));
     let fenced =
@@ -320,7 +320,7 @@ fn a_collection_that_could_not_be_dropped_is_opened_again() {
     let clock = seams.clock.clone();
     let store = Store::open_shared(options(), seams, Arc::new(bucket.clone())).unwrap();
     let c = store.create("t", "c", schema(IdRole::Given), Settings::default()).unwrap();
-    assert_eq!(write(&c, 1), Fate::Stored);
+    assert_eq!(write(&c, 1), WriteOutcome::Stored);
     let delete = |c: &Collection| c.delete(&["w1-0".to_owned()]).unwrap_err();
     bucket.cut(true);
     assert!(store.drop_collection("t", "c").is_err());

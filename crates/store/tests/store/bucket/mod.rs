@@ -69,7 +69,7 @@ impl Process {
 
 /// What is known of a write's events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
+pub enum WriteOutcome {
     Stored,
     Refused,
     /// The replay of the log shows its outcome.
@@ -78,22 +78,22 @@ pub enum Fate {
 
 /// Writes by number, of three events each, with their outcomes.
 #[derive(Debug, Default)]
-pub struct Writes(BTreeMap<i64, Fate>);
+pub struct Writes(BTreeMap<i64, WriteOutcome>);
 
 impl Writes {
     /// Executes the next write.
-    pub fn write(&mut self, collection: &Collection) -> Fate {
+    pub fn write(&mut self, collection: &Collection) -> WriteOutcome {
         let number = self.0.len() as i64 + 1;
         // Before the write: a pause within it may execute others.
-        self.0.insert(number, Fate::Unknown);
-        let fate = write(collection, number);
-        self.0.insert(number, fate);
-        fate
+        self.0.insert(number, WriteOutcome::Unknown);
+        let outcome = write(collection, number);
+        self.0.insert(number, outcome);
+        outcome
     }
 
     /// Records a write that was executed elsewhere.
-    pub fn note(&mut self, number: i64, fate: Fate) {
-        self.0.insert(number, fate);
+    pub fn note(&mut self, number: i64, outcome: WriteOutcome) {
+        self.0.insert(number, outcome);
     }
 
     /// Compares the content of a collection with the outcomes of the writes. Unknown outcomes are known from then on.
@@ -102,13 +102,15 @@ impl Writes {
         assert!(errors.is_empty(), "{errors:?}");
         let mut there: BTreeMap<i64, usize> = BTreeMap::new();
         found.iter().for_each(|(_, _, n)| *there.entry(n / 10).or_default() += 1);
-        for (number, fate) in &mut self.0 {
+        for (number, outcome) in &mut self.0 {
             let count = there.remove(number).unwrap_or(0);
             assert!(count == 0 || count == 3, "write {number} is there in part");
-            match fate {
-                Fate::Stored => assert_eq!(count, 3, "write {number} was acknowledged and is gone"),
-                Fate::Refused => assert_eq!(count, 0, "write {number} was refused and is there"),
-                Fate::Unknown => *fate = if count == 3 { Fate::Stored } else { Fate::Refused },
+            match outcome {
+                WriteOutcome::Stored => assert_eq!(count, 3, "write {number} was acknowledged and is gone"),
+                WriteOutcome::Refused => assert_eq!(count, 0, "write {number} was refused and is there"),
+                WriteOutcome::Unknown => {
+                    *outcome = if count == 3 { WriteOutcome::Stored } else { WriteOutcome::Refused }
+                }
             }
         }
         assert!(there.is_empty(), "{there:?} was never written");
@@ -116,11 +118,11 @@ impl Writes {
 }
 
 /// Writes three events under a number.
-pub fn write(collection: &Collection, number: i64) -> Fate {
+pub fn write(collection: &Collection, number: i64) -> WriteOutcome {
     let events: Vec<Event> = (0..3).map(|i| Event::new(format!("w{number}-{i}"), number * 10 + i)).collect();
     match collection.write(Write::new(batch(&collection.schema(), &events))) {
-        Ok(_) => Fate::Stored,
-        Err(WriteError::Unknown(_)) => Fate::Unknown,
-        Err(_) => Fate::Refused,
+        Ok(_) => WriteOutcome::Stored,
+        Err(WriteError::Unknown(_)) => WriteOutcome::Unknown,
+        Err(_) => WriteOutcome::Refused,
     }
 }

@@ -1,6 +1,6 @@
 //! The results of a survey of a bucket, and that it changes nothing.
 
-use super::{Fate, Process, seams, write};
+use super::{Process, WriteOutcome, seams, write};
 use meridian_store::SharedLog;
 use meridian_store::bucket::{Bucket, FlushedTotals, MemoryBucket, Survey};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ fn a_look_finds_what_is_flushed_and_what_is_not_and_writes_nothing() {
     assert!(survey.collections(None).unwrap().is_empty());
 
     let first = Process::first(&bucket);
-    assert_eq!(write(&first.collection, 1), Fate::Stored);
+    assert_eq!(write(&first.collection, 1), WriteOutcome::Stored);
     let before = look(&survey);
     assert_eq!((before.segments, before.rows, before.bytes), (0, 0, 0));
     let tail = before.tail.unwrap().unwrap();

@@ -5,7 +5,7 @@
 //! former owner acknowledges nothing. No object that a manifest names is gone, and the process that took over last
 //! takes writes.
 
-use super::{Fate, Process, Writes, open};
+use super::{Process, WriteOutcome, Writes, open};
 use meridian_store::bucket::{BucketFault, MemoryBucket};
 use meridian_store::seams::{Random, SeededRandom};
 
@@ -33,12 +33,12 @@ impl Takeovers {
         self.random.next_u64() % n
     }
 
-    fn write(&mut self, by: Option<usize>) -> Fate {
+    fn write(&mut self, by: Option<usize>) -> WriteOutcome {
         let process = by.map_or(&self.process, |old| &self.old[old]);
-        let fate = self.writes.write(&process.collection);
-        self.log.push(format!("a write by {by:?}: {fate:?}"));
-        assert!(by.is_none() || fate != Fate::Stored, "a process that was taken over acknowledged a write");
-        fate
+        let outcome = self.writes.write(&process.collection);
+        self.log.push(format!("a write by {by:?}: {outcome:?}"));
+        assert!(by.is_none() || outcome != WriteOutcome::Stored, "a process that was taken over acknowledged a write");
+        outcome
     }
 
     fn step(&mut self) {
@@ -109,7 +109,7 @@ impl Takeovers {
     fn serve(&mut self) {
         self.bucket.heal();
         self.old.iter().for_each(|old| drop(old.collection.flush()));
-        assert_eq!(self.write(None), Fate::Stored, "the process that took over takes no writes");
+        assert_eq!(self.write(None), WriteOutcome::Stored, "the process that took over takes no writes");
         let flushed = self.process.collection.flush();
         assert!(flushed.is_ok(), "the process that took over cannot flush: {flushed:?}");
     }

@@ -1,7 +1,7 @@
 //! Defects found by the explorer of the protocol (`crates/model/tests/owner`), reproduced with the store itself. A
 //! process resumes late, or completes work begun before it was fenced.
 
-use super::{Fate, Process, Writes, open, seams};
+use super::{Process, WriteOutcome, Writes, open, seams};
 use crate::world::options;
 use meridian_store::Store;
 use meridian_store::bucket::{BucketFault, MemoryBucket};
@@ -21,9 +21,9 @@ fn a_flush_that_ends_after_a_fence_covers_only_what_it_holds() {
         let bucket = MemoryBucket::new();
         let owner = Process::first(&bucket);
         let mut writes = Writes::default();
-        assert_eq!(writes.write(&owner.collection), Fate::Stored);
+        assert_eq!(writes.write(&owner.collection), WriteOutcome::Stored);
         let flush = owner.collection.begin_memory(true).unwrap();
-        assert_eq!(writes.write(&owner.collection), Fate::Stored);
+        assert_eq!(writes.write(&owner.collection), WriteOutcome::Stored);
         let writes = Arc::new(Mutex::new(writes));
         let meanwhile = writes.clone();
         bucket.pause(after, move || {
@@ -39,7 +39,7 @@ fn a_flush_that_ends_after_a_fence_covers_only_what_it_holds() {
         let collection = store.collection("t", "c").expect("the collection is there");
         let mut writes = writes.lock();
         writes.compare(&collection);
-        assert_eq!(writes.write(&collection), Fate::Stored, "pause after {after}");
+        assert_eq!(writes.write(&collection), WriteOutcome::Stored, "pause after {after}");
         writes.compare(&Process::next(&bucket).collection);
     }
     assert!((20..CALLS).contains(&paused), "{paused} calls were paused at");
@@ -54,9 +54,9 @@ fn an_owner_finds_the_manifest_of_each_that_came_after_it() {
         let bucket = MemoryBucket::new();
         let owner = Process::first(&bucket);
         let mut writes = Writes::default();
-        assert_eq!(writes.write(&owner.collection), Fate::Stored);
+        assert_eq!(writes.write(&owner.collection), WriteOutcome::Stored);
         owner.collection.flush().unwrap();
-        assert_eq!(writes.write(&owner.collection), Fate::Stored);
+        assert_eq!(writes.write(&owner.collection), WriteOutcome::Stored);
         let flush = owner.collection.begin_memory(true).unwrap();
         let rival = Arc::new(Mutex::new(None));
         let (others, meanwhile) = (bucket.clone(), rival.clone());
@@ -83,7 +83,7 @@ fn files_of_a_later_owner_are_no_leftovers() {
         let bucket = MemoryBucket::new();
         let owner = Process::first(&bucket);
         let mut writes = Writes::default();
-        (0..2).for_each(|_| assert_eq!(writes.write(&owner.collection), Fate::Stored));
+        (0..2).for_each(|_| assert_eq!(writes.write(&owner.collection), WriteOutcome::Stored));
         drop(owner);
         let others = bucket.clone();
         bucket.pause(after, move || Process::next(&others).collection.flush().unwrap());
@@ -108,17 +108,17 @@ fn a_flush_after_an_append_of_unknown_outcome_names_where_the_log_continues() {
     let bucket = MemoryBucket::new();
     let owner = Process::first(&bucket);
     let mut writes = Writes::default();
-    assert_eq!(writes.write(&owner.collection), Fate::Stored);
+    assert_eq!(writes.write(&owner.collection), WriteOutcome::Stored);
     let flush = owner.collection.begin_memory(true).unwrap();
     // It arrives, and nothing does from then on.
     bucket.fail(BucketFault::After, 0);
     let cut = bucket.clone();
     bucket.pause(1, move || cut.cut(true));
-    assert_eq!(writes.write(&owner.collection), Fate::Unknown);
+    assert_eq!(writes.write(&owner.collection), WriteOutcome::Unknown);
     bucket.cut(false);
     owner.collection.install(flush).unwrap();
     drop(owner);
     let next = Process::next(&bucket);
     writes.compare(&next.collection);
-    assert_eq!(writes.write(&next.collection), Fate::Stored);
+    assert_eq!(writes.write(&next.collection), WriteOutcome::Stored);
 }

@@ -19,7 +19,7 @@ const STEPS: usize = 40;
 
 /// The model's knowledge of a write's events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fate {
+enum WriteOutcome {
     Stored,
     Refused,
     /// The replay of the log shows its outcome.
@@ -38,7 +38,7 @@ struct Takeovers {
     /// Former owners that do not know of the takeover yet.
     old: Vec<Process>,
     /// Outcomes by number of the write.
-    writes: BTreeMap<i64, Fate>,
+    writes: BTreeMap<i64, WriteOutcome>,
     log: Vec<String>,
 }
 
@@ -87,14 +87,14 @@ impl Takeovers {
         let events: Vec<Event> = (0..3).map(|i| Event::new(format!("w{number}-{i}"), number * 10 + i)).collect();
         let process = by.map_or(&self.process, |old| &self.old[old]);
         let c = &process.collection;
-        let fate = match c.write(Write::new(batch(&c.schema(), &events))) {
-            Ok(_) => Fate::Stored,
-            Err(WriteError::Failed(_)) => Fate::Unknown,
-            Err(_) => Fate::Refused,
+        let outcome = match c.write(Write::new(batch(&c.schema(), &events))) {
+            Ok(_) => WriteOutcome::Stored,
+            Err(WriteError::Failed(_)) => WriteOutcome::Unknown,
+            Err(_) => WriteOutcome::Refused,
         };
-        self.log.push(format!("write {number} by {by:?}: {fate:?}"));
-        assert!(by.is_none() || fate != Fate::Stored, "a fenced process acknowledged write {number}");
-        self.writes.insert(number, fate);
+        self.log.push(format!("write {number} by {by:?}: {outcome:?}"));
+        assert!(by.is_none() || outcome != WriteOutcome::Stored, "a fenced process acknowledged write {number}");
+        self.writes.insert(number, outcome);
     }
 
     fn step(&mut self) {
@@ -154,8 +154,8 @@ impl Takeovers {
         self.storage.heal();
         self.old.iter().for_each(|old| drop(old.collection.flush()));
         self.write(None);
-        let fate = self.writes.values().last();
-        assert_eq!(fate, Some(&Fate::Stored), "the process that took over takes no writes");
+        let outcome = self.writes.values().last();
+        assert_eq!(outcome, Some(&WriteOutcome::Stored), "the process that took over takes no writes");
         let flushed = self.process.collection.flush();
         assert!(flushed.is_ok(), "the process that took over cannot flush: {flushed:?}");
     }
@@ -165,13 +165,15 @@ impl Takeovers {
         assert!(errors.is_empty(), "{errors:?}");
         let mut there: BTreeMap<i64, usize> = BTreeMap::new();
         found.iter().for_each(|(_, _, n)| *there.entry(n / 10).or_default() += 1);
-        for (number, fate) in &mut self.writes {
+        for (number, outcome) in &mut self.writes {
             let count = there.remove(number).unwrap_or(0);
             assert!(count == 0 || count == 3, "write {number} is there in part");
-            match fate {
-                Fate::Stored => assert_eq!(count, 3, "write {number} was acknowledged and is gone"),
-                Fate::Refused => assert_eq!(count, 0, "write {number} was refused and is there"),
-                Fate::Unknown => *fate = if count == 3 { Fate::Stored } else { Fate::Refused },
+            match outcome {
+                WriteOutcome::Stored => assert_eq!(count, 3, "write {number} was acknowledged and is gone"),
+                WriteOutcome::Refused => assert_eq!(count, 0, "write {number} was refused and is there"),
+                WriteOutcome::Unknown => {
+                    *outcome = if count == 3 { WriteOutcome::Stored } else { WriteOutcome::Refused }
+                }
             }
         }
         assert!(there.is_empty(), "{there:?} was never written");

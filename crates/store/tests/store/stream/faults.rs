@@ -1,6 +1,6 @@
 //! Messages whose answers are lost, late, duplicated or refused.
 
-use super::{Cluster, Fate, Process, Writes, write_large};
+use super::{Cluster, Process, WriteOutcome, Writes, write_large};
 use crate::bucket::write;
 use crate::world::{Event, batch, content};
 use meridian_store::bucket::MemoryBucket;
@@ -19,10 +19,10 @@ fn what_came_of_a_message_is_found_out() {
                 let mut writes = Writes::default();
                 cluster.streams.fail(fault, after);
                 for _ in 0..4 {
-                    assert_eq!(writes.write(&owner.collection), Fate::Stored, "{fault:?} after {after}");
+                    assert_eq!(writes.write(&owner.collection), WriteOutcome::Stored, "{fault:?} after {after}");
                 }
                 cluster.streams.deliver();
-                assert_eq!(writes.write(&owner.collection), Fate::Stored, "{fault:?} after {after}");
+                assert_eq!(writes.write(&owner.collection), WriteOutcome::Stored, "{fault:?} after {after}");
                 assert!(!owner.store.is_outdated());
                 writes.compare(&cluster.next().collection);
             }
@@ -43,11 +43,11 @@ fn a_full_stream_refuses_and_a_group_that_it_took_in_part_counts_for_nothing() {
         assert!(!owner.store.is_outdated());
         // Either process may continue: this one, or the next.
         let owner = if after % 2 == 0 { owner } else { cluster.next() };
-        assert_eq!(writes.write(&owner.collection), Fate::Stored);
+        assert_eq!(writes.write(&owner.collection), WriteOutcome::Stored);
         writes.compare(&owner.collection);
         let next = cluster.next();
         writes.compare(&next.collection);
-        assert_eq!(writes.write(&next.collection), Fate::Stored);
+        assert_eq!(writes.write(&next.collection), WriteOutcome::Stored);
     }
 }
 
@@ -67,7 +67,7 @@ fn a_stream_that_groups_have_filled_is_taken_over() {
             });
             assert!(full, "the stream never fills up");
         };
-        assert_eq!(writes.write(&owner.collection), Fate::Stored);
+        assert_eq!(writes.write(&owner.collection), WriteOutcome::Stored);
         filled(&owner);
         let before = content(&owner.collection.snapshot());
         // One owner after another is killed before it can flush.
@@ -96,8 +96,8 @@ fn a_stream_that_is_out_of_reach_leaves_the_outcome_open() {
     let mut writes = Writes::default();
     writes.write(&owner.collection);
     cluster.streams.cut(true);
-    assert_eq!(writes.write(&owner.collection), Fate::Unknown);
-    assert_eq!(writes.write(&owner.collection), Fate::Refused);
+    assert_eq!(writes.write(&owner.collection), WriteOutcome::Unknown);
+    assert_eq!(writes.write(&owner.collection), WriteOutcome::Refused);
     assert!(owner.store.is_outdated(), "it does not know what the log holds");
     assert!(
         cluster.open().is_ok_and(|store| store.collection("t", "c").is_none()),
@@ -106,7 +106,7 @@ fn a_stream_that_is_out_of_reach_leaves_the_outcome_open() {
     cluster.streams.cut(false);
     let next = cluster.next();
     writes.compare(&next.collection);
-    assert_eq!(writes.write(&next.collection), Fate::Stored);
+    assert_eq!(writes.write(&next.collection), WriteOutcome::Stored);
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn a_read_that_is_behind_is_no_end_of_the_stream() {
     let cluster = Cluster::default();
     let owner = cluster.first();
     let mut writes = Writes::default();
-    (0..3).for_each(|_| assert_eq!(writes.write(&owner.collection), Fate::Stored));
+    (0..3).for_each(|_| assert_eq!(writes.write(&owner.collection), WriteOutcome::Stored));
     drop(owner);
     for messages in 1..5 {
         cluster.streams.lag(messages);
@@ -123,7 +123,7 @@ fn a_read_that_is_behind_is_no_end_of_the_stream() {
     cluster.streams.heal();
     let next = cluster.next();
     writes.compare(&next.collection);
-    assert_eq!(writes.write(&next.collection), Fate::Stored);
+    assert_eq!(writes.write(&next.collection), WriteOutcome::Stored);
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn a_batch_that_a_read_leaves_out_is_no_loss() {
     let cluster = Cluster::default();
     let owner = cluster.first();
     let mut writes = Writes::default();
-    (0..8).for_each(|_| assert_eq!(writes.write(&owner.collection), Fate::Stored));
+    (0..8).for_each(|_| assert_eq!(writes.write(&owner.collection), WriteOutcome::Stored));
     drop(owner);
     // Message 3, the second write, is lost, and the loss is to be accepted. Message 6 exists but was not read.
     cluster.streams.harm(3, None);
@@ -142,7 +142,7 @@ fn a_batch_that_a_read_leaves_out_is_no_loss() {
     }
     cluster.streams.heal();
     let store = cluster.open_with(true).unwrap();
-    writes.note(2, Fate::Refused);
+    writes.note(2, WriteOutcome::Refused);
     writes.compare(&store.collection("t", "c").unwrap());
 }
 
@@ -160,10 +160,10 @@ fn a_group_of_many_messages_is_there_whole() {
 fn what_a_manifest_covers_leaves_the_stream() {
     let cluster = Cluster::default();
     let owner = cluster.first();
-    (1..30).for_each(|number| assert_eq!(write(&owner.collection, number), Fate::Stored));
+    (1..30).for_each(|number| assert_eq!(write(&owner.collection, number), WriteOutcome::Stored));
     owner.collection.flush().unwrap();
     assert_eq!(cluster.streams.messages().len(), 1, "the last message stays");
-    assert_eq!(write(&owner.collection, 30), Fate::Stored);
+    assert_eq!(write(&owner.collection, 30), WriteOutcome::Stored);
     let before = content(&owner.collection.snapshot());
     let next = cluster.next();
     assert_eq!(content(&next.collection.snapshot()), before);
@@ -181,20 +181,20 @@ fn two_buckets_share_an_account_and_know_nothing_of_each_other() {
     let two = Cluster { bucket: MemoryBucket::new(), streams: one.streams.clone() };
     let first = one.first();
     let mut writes = Writes::default();
-    (0..3).for_each(|_| assert_eq!(writes.write(&first.collection), Fate::Stored));
+    (0..3).for_each(|_| assert_eq!(writes.write(&first.collection), WriteOutcome::Stored));
     // A collection of the same name.
     let second = two.first();
     assert_eq!((second.store.problems(), content(&second.collection.snapshot()).len()), (Vec::new(), 0));
-    assert_eq!(write(&second.collection, 1_000), Fate::Stored);
+    assert_eq!(write(&second.collection, 1_000), WriteOutcome::Stored);
     second.collection.flush().unwrap();
-    assert_eq!(writes.write(&first.collection), Fate::Stored, "the other one's owner has fenced it");
+    assert_eq!(writes.write(&first.collection), WriteOutcome::Stored, "the other one's owner has fenced it");
     assert!(!first.store.is_outdated());
     // Dropped and recreated.
     assert!(second.store.drop_collection("t", "c").unwrap());
     drop((first, second));
     let next = one.next();
     writes.compare(&next.collection);
-    assert_eq!(writes.write(&next.collection), Fate::Stored);
+    assert_eq!(writes.write(&next.collection), WriteOutcome::Stored);
     let other = two.first();
     assert_eq!((other.store.problems(), content(&other.collection.snapshot()).len()), (Vec::new(), 0));
     writes.compare(&one.next().collection);

@@ -10,7 +10,7 @@ mod standby;
 mod takeover;
 mod wakes;
 
-use crate::bucket::{Fate, Writes, seams};
+use crate::bucket::{WriteOutcome, Writes, seams};
 use crate::world::{Event, batch, options, schema};
 use meridian_model::IdRole;
 use meridian_store::bucket::MemoryBucket;

@@ -1,6 +1,6 @@
 //! An owner that could not open a collection for a temporary reason opens it later, while it serves others.
 
-use super::{Cluster, Fate, Writes};
+use super::{Cluster, WriteOutcome, Writes};
 use crate::bucket::{seams, write};
 use crate::world::{START, options, schema};
 use meridian_model::IdRole;
@@ -28,7 +28,7 @@ fn what_did_not_answer_is_opened_later() {
         let cluster = Cluster::default();
         let mut writes = Writes::default();
         let first = cluster.first();
-        (0..3).for_each(|_| assert_eq!(writes.write(&first.collection), Fate::Stored));
+        (0..3).for_each(|_| assert_eq!(writes.write(&first.collection), WriteOutcome::Stored));
         drop(first);
         match lag {
             true => cluster.streams.lag(2),
@@ -51,7 +51,7 @@ fn what_did_not_answer_is_opened_later() {
         assert_eq!((store.problems(), store.why_damaged("t", "c")), (Vec::new(), None));
         let c = store.collection("t", "c").unwrap();
         writes.compare(&c);
-        assert_eq!(writes.write(&c), Fate::Stored);
+        assert_eq!(writes.write(&c), WriteOutcome::Stored);
         assert!(store.complete().unwrap().time_of("t", "c") > i64::MIN);
         writes.compare(&cluster.next().collection);
     }
@@ -68,7 +68,7 @@ fn the_threads_of_an_owner_open_it() {
     for _ in 0..3_000 {
         clock.advance(SECOND);
         if let Some(c) = store.collection("t", "c") {
-            assert_eq!(write(&c, 1), Fate::Stored);
+            assert_eq!(write(&c, 1), WriteOutcome::Stored);
             return;
         }
         std::thread::sleep(Duration::from_millis(10));
@@ -90,7 +90,7 @@ fn an_owner_that_was_replaced_takes_nothing_back() {
     for number in 1..20 {
         clock.advance(9 * SECOND);
         assert_eq!(store.open_due(), 0);
-        assert_eq!(write(&next.collection, number), Fate::Stored);
+        assert_eq!(write(&next.collection, number), WriteOutcome::Stored);
     }
 }
 

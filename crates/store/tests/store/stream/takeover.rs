@@ -4,7 +4,7 @@
 //! Invariants: an acknowledged write is never lost; one of unknown outcome is present completely or not at all. A
 //! former owner acknowledges nothing, and the process that took over last takes writes.
 
-use super::{Cluster, Fate, Process, Writes};
+use super::{Cluster, Process, WriteOutcome, Writes};
 use meridian_store::seams::{Random, SeededRandom};
 use meridian_store::stream::StreamFault;
 
@@ -33,12 +33,12 @@ impl Takeovers {
         self.random.next_u64() % n
     }
 
-    fn write(&mut self, by: Option<usize>) -> Fate {
+    fn write(&mut self, by: Option<usize>) -> WriteOutcome {
         let process = by.map_or(&self.process, |old| &self.old[old]);
-        let fate = self.writes.write(&process.collection);
-        self.log.push(format!("a write by {by:?}: {fate:?}"));
-        assert!(by.is_none() || fate != Fate::Stored, "a process that was taken over acknowledged a write");
-        fate
+        let outcome = self.writes.write(&process.collection);
+        self.log.push(format!("a write by {by:?}: {outcome:?}"));
+        assert!(by.is_none() || outcome != WriteOutcome::Stored, "a process that was taken over acknowledged a write");
+        outcome
     }
 
     fn step(&mut self) {
@@ -74,7 +74,7 @@ impl Takeovers {
                 streams.lose(lost);
                 self.write(None);
                 self.process.collection.maintain_memory(false).unwrap();
-                assert_eq!(self.write(None), Fate::Stored, "it does not go on after a loss");
+                assert_eq!(self.write(None), WriteOutcome::Stored, "it does not go on after a loss");
             }
             _ if !self.old.is_empty() => {
                 let at = self.below(self.old.len() as u64) as usize;
@@ -111,7 +111,7 @@ impl Takeovers {
     fn serve(&mut self) {
         self.cluster.streams.heal();
         self.old.iter().for_each(|old| drop(old.collection.flush()));
-        assert_eq!(self.write(None), Fate::Stored, "the process that took over takes no writes");
+        assert_eq!(self.write(None), WriteOutcome::Stored, "the process that took over takes no writes");
         let flushed = self.process.collection.flush();
         assert!(flushed.is_ok(), "the process that took over cannot flush: {flushed:?}");
     }

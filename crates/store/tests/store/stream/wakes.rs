@@ -1,7 +1,7 @@
 //! Work begun before a process was fenced or lost an answer completes later (`crate::bucket::wakes`). The tests run in
 //! a stream of the second generation, which the manifest has to name.
 
-use super::{Cluster, Fate, Process, Writes};
+use super::{Cluster, Process, WriteOutcome, Writes};
 use meridian_store::stream::StreamFault;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -14,11 +14,11 @@ fn renewed() -> (Cluster, Process, Writes) {
     let cluster = Cluster::default();
     let owner = cluster.first();
     let mut writes = Writes::default();
-    assert_eq!(writes.write(&owner.collection), Fate::Stored);
+    assert_eq!(writes.write(&owner.collection), WriteOutcome::Stored);
     cluster.streams.lose(1);
-    assert_eq!(writes.write(&owner.collection), Fate::Refused);
+    assert_eq!(writes.write(&owner.collection), WriteOutcome::Refused);
     owner.collection.flush().unwrap();
-    assert_eq!(writes.write(&owner.collection), Fate::Stored);
+    assert_eq!(writes.write(&owner.collection), WriteOutcome::Stored);
     (cluster, owner, writes)
 }
 
@@ -30,7 +30,7 @@ fn a_flush_that_ends_after_a_fence_names_the_stream_that_goes_on() {
         for after in 0..CALLS {
             let (cluster, owner, mut writes) = renewed();
             let flush = owner.collection.begin_memory(true).unwrap();
-            assert_eq!(writes.write(&owner.collection), Fate::Stored);
+            assert_eq!(writes.write(&owner.collection), WriteOutcome::Stored);
             let writes = Arc::new(Mutex::new(writes));
             let meanwhile = writes.clone();
             let wake = move || {
@@ -51,7 +51,7 @@ fn a_flush_that_ends_after_a_fence_names_the_stream_that_goes_on() {
             let collection = store.collection("t", "c").expect("the collection is there");
             let mut writes = writes.lock();
             writes.compare(&collection);
-            assert_eq!(writes.write(&collection), Fate::Stored, "pause after {after}");
+            assert_eq!(writes.write(&collection), WriteOutcome::Stored, "pause after {after}");
             writes.compare(&cluster.next().collection);
         }
         assert!((4..CALLS).contains(&paused), "{paused} calls were paused at");
@@ -67,11 +67,11 @@ fn a_flush_after_an_append_of_unknown_outcome_names_the_stream_that_goes_on() {
     cluster.streams.fail(StreamFault::After, 0);
     let cut = cluster.streams.clone();
     cluster.streams.pause(1, move || cut.cut(true));
-    assert_eq!(writes.write(&owner.collection), Fate::Unknown);
+    assert_eq!(writes.write(&owner.collection), WriteOutcome::Unknown);
     cluster.streams.cut(false);
     owner.collection.install(flush).unwrap();
     drop(owner);
     let next = cluster.next();
     writes.compare(&next.collection);
-    assert_eq!(writes.write(&next.collection), Fate::Stored);
+    assert_eq!(writes.write(&next.collection), WriteOutcome::Stored);
 }

@@ -8,16 +8,16 @@ fn a_question_that_is_away_leaves_its_slot_and_takes_one_in_its_turn() {
     let first = runs(&mut admission, 0, &quick(1));
     let second = waits(&mut admission, 0, &quick(1));
     admission.rest(first, ms(1));
-    assert_eq!(admission.next(ms(1)), Some(Turn::Run(second)));
+    assert_eq!(admission.next(ms(1)), Some(WaitOutcome::Run(second)));
     assert_eq!((admission.counts().running, admission.counts().away), (1, 1));
     let third = waits(&mut admission, 2, &quick(1));
     assert_eq!(admission.wake(first), Verdict::Pause, "the slot is another's");
     assert_eq!((admission.counts().paused, admission.counts().away), (1, 0));
     admission.leave(second, ms(1));
     // It has started, so it goes before one that has not.
-    assert_eq!(admission.next(ms(3)), Some(Turn::Run(first)));
+    assert_eq!(admission.next(ms(3)), Some(WaitOutcome::Run(first)));
     admission.rest(first, ms(1));
-    assert_eq!(admission.next(ms(4)), Some(Turn::Run(third)));
+    assert_eq!(admission.next(ms(4)), Some(WaitOutcome::Run(third)));
     admission.leave(third, ms(1));
     assert_eq!(admission.wake(first), Verdict::Continue, "a slot is free");
     admission.leave(first, ms(1));
@@ -34,12 +34,12 @@ fn what_a_question_used_before_it_went_away_is_charged() {
     let light = waits(&mut admission, 301, &quick(2));
     assert_eq!(admission.wake(heavy), Verdict::Pause);
     admission.leave(running, ms(1));
-    assert_eq!(admission.next(ms(302)), Some(Turn::Run(light)), "the other tenant used nothing");
+    assert_eq!(admission.next(ms(302)), Some(WaitOutcome::Run(light)), "the other tenant used nothing");
     admission.leave(light, ms(1));
     let load = admission.load(ms(303));
     let classes = &load.iter().find(|(tenant, _)| *tenant == 1).unwrap().1;
     assert_eq!((classes[0].waiting, classes[1].paused), (1, 1), "it sank: {classes:?}");
-    assert!(matches!(admission.next(ms(303)), Some(Turn::Run(ticket)) if ticket == heavy || ticket == of_heavy));
+    assert!(matches!(admission.next(ms(303)), Some(WaitOutcome::Run(ticket)) if ticket == heavy || ticket == of_heavy));
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn time_that_a_tenant_was_away_saves_it_no_right() {
     }
     assert_eq!(admission.wake(away), Verdict::Pause);
     assert_eq!(admission.slice(other, ms(2)), Verdict::Pause);
-    assert_eq!(admission.next(ms(1_000)), Some(Turn::Run(away)));
+    assert_eq!(admission.next(ms(1_000)), Some(WaitOutcome::Run(away)));
     // It has the credit of an idle tenant, and not a second more.
     let mut used = 0;
     while admission.slice(away, ms(2)) == Verdict::Continue {
@@ -85,7 +85,7 @@ fn begins(admission: &mut Admission<u32>, tenant: u32) -> Option<Ticket> {
     match admission.enter(ms(0), quick(tenant).as_ref()).unwrap() {
         Entry::Run(ticket) => Some(ticket),
         Entry::Wait(asked) => match admission.next(ms(0)) {
-            Some(Turn::Run(ticket)) => {
+            Some(WaitOutcome::Run(ticket)) => {
                 assert_eq!(ticket, asked, "earlier waiters may not begin");
                 Some(ticket)
             }
@@ -113,7 +113,7 @@ fn a_tenant_whose_questions_are_away_leaves_threads_to_others() {
     assert_eq!(admission.next(ms(0)), None, "neither of the others begins");
     admission.leave(other, ms(1));
     away.into_iter().for_each(|ticket| _ = admission.leave(ticket, ms(0)));
-    assert!(matches!(admission.next(ms(1)), Some(Turn::Run(_))), "there are threads again");
+    assert!(matches!(admission.next(ms(1)), Some(WaitOutcome::Run(_))), "there are threads again");
 }
 
 #[test]

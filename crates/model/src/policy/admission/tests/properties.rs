@@ -96,17 +96,17 @@ proptest! {
                 }
                 _ => {}
             }
-            while let Some(turn) = admission.next(ms(now)).or_else(|| admission.expire(ms(now))) {
-                let (Turn::Run(ticket) | Turn::Refuse(ticket, _)) = turn;
+            while let Some(outcome) = admission.next(ms(now)).or_else(|| admission.expire(ms(now))) {
+                let (WaitOutcome::Run(ticket) | WaitOutcome::Refuse(ticket, _)) = outcome;
                 let place = idle.iter().position(|t| *t == ticket);
                 prop_assert!(place.is_some(), "{:?} did not wait", ticket);
                 idle.swap_remove(place.unwrap());
-                match turn {
-                    Turn::Run(ticket) => {
+                match outcome {
+                    WaitOutcome::Run(ticket) => {
                         running.push(ticket);
                         prop_assert!(running.len() <= slots, "{} run", running.len());
                     }
-                    Turn::Refuse(ticket, _) => _ = admission.leave(ticket, Duration::ZERO),
+                    WaitOutcome::Refuse(ticket, _) => _ = admission.leave(ticket, Duration::ZERO),
                 }
             }
             let counts = admission.counts();
@@ -154,10 +154,10 @@ proptest! {
                     }
                 }
             }
-            while let Some(turn) = admission.next(ms(now)) {
-                match turn {
-                    Turn::Run(ticket) => running.push(ticket),
-                    Turn::Refuse(ticket, _) => {
+            while let Some(outcome) = admission.next(ms(now)) {
+                match outcome {
+                    WaitOutcome::Run(ticket) => running.push(ticket),
+                    WaitOutcome::Refuse(ticket, _) => {
                         left.remove(&ticket);
                         admission.leave(ticket, Duration::ZERO);
                     }

@@ -13,9 +13,9 @@ const MESSAGES_MAX: usize = 512;
 /// A message, for a later report: its level, target and text.
 pub type Message = (Level, &'static str, String);
 
-/// Messages written in the last second.
+/// Limits each message to one line a second: the messages written in the last second.
 #[derive(Default)]
-pub struct Flood(HashMap<u64, RecentMessage>);
+pub struct RepeatLimiter(HashMap<u64, RecentMessage>);
 
 struct RecentMessage {
     written: Instant,
@@ -32,7 +32,7 @@ pub enum Decision {
     Suppress,
 }
 
-impl Flood {
+impl RepeatLimiter {
     /// Counts a line; `key` identifies its message.
     pub fn count(&mut self, key: u64, now: Instant, message: impl FnOnce() -> Message) -> Decision {
         if self.0.len() >= MESSAGES_MAX && !self.0.contains_key(&key) {
@@ -77,28 +77,28 @@ mod tests {
 
     #[test]
     fn a_flood_writes_one_line_a_second_and_tells_the_number_of_the_others() {
-        let (mut flood, start) = (Flood::default(), Instant::now());
+        let (mut limiter, start) = (RepeatLimiter::default(), Instant::now());
         let at = |ms| start + Duration::from_millis(ms);
-        let decisions: Vec<Decision> = (0..2_500).map(|ms| flood.count(1, at(ms), message)).collect();
+        let decisions: Vec<Decision> = (0..2_500).map(|ms| limiter.count(1, at(ms), message)).collect();
         let written: Vec<&Decision> = decisions.iter().filter(|decision| **decision != Decision::Suppress).collect();
         let some = |suppressed| Decision::Write { suppressed };
         assert_eq!(written, [&some(0), &some(999), &some(999)]);
-        assert_eq!(flood.count(2, at(2_500), message), some(0), "another message");
-        assert!(flood.stopped(at(2_600)).is_empty());
-        let stopped = flood.stopped(at(3_600));
+        assert_eq!(limiter.count(2, at(2_500), message), some(0), "another message");
+        assert!(limiter.stopped(at(2_600)).is_empty());
+        let stopped = limiter.stopped(at(3_600));
         assert_eq!(stopped, [(message(), 499)]);
-        assert!(flood.stopped(at(9_000)).is_empty() && flood.0.is_empty());
+        assert!(limiter.stopped(at(9_000)).is_empty() && limiter.0.is_empty());
     }
 
     #[test]
     fn the_table_is_bounded_and_no_message_is_lost_to_it() {
-        let (mut flood, start) = (Flood::default(), Instant::now());
+        let (mut limiter, start) = (RepeatLimiter::default(), Instant::now());
         for key in 0..10_000 {
-            assert_eq!(flood.count(key, start, message), Decision::Write { suppressed: 0 });
+            assert_eq!(limiter.count(key, start, message), Decision::Write { suppressed: 0 });
         }
-        assert_eq!(flood.0.len(), MESSAGES_MAX);
-        flood.count(0, start, message);
-        flood.count(20_000, start + QUIET, message);
-        assert_eq!(flood.0.len(), 2, "what was suppressed is kept, to be told");
+        assert_eq!(limiter.0.len(), MESSAGES_MAX);
+        limiter.count(0, start, message);
+        limiter.count(20_000, start + QUIET, message);
+        assert_eq!(limiter.0.len(), 2, "what was suppressed is kept, to be told");
     }
 }

@@ -1,4 +1,4 @@
-//! Where a query runs: in the slots shared by all calls or, at a scan server, by the turns of its scans.
+//! The execution of a query: in slots shared by all calls or, at a scan server, as a scan of its executor.
 
 use super::Owner;
 use super::reply::wire_fault;
@@ -20,7 +20,7 @@ const LOOK: Duration = Duration::from_millis(10);
 const LOOK_MAX: Duration = Duration::from_millis(160);
 
 /// A query of a collection or partition held here.
-pub(super) struct Bound {
+pub(super) struct BoundQuery {
     pub(super) collection: Arc<dyn Collection>,
     pub(super) at: ReadPoint,
     pub(super) question: Question,
@@ -28,13 +28,13 @@ pub(super) struct Bound {
     pub(super) control: Control,
 }
 
-/// The place of a query.
-pub(super) enum Seat {
-    /// A slot of the shared pool, acquired for each step, in the line of this tenant.
+/// How the steps of a query are scheduled.
+pub(super) enum Execution {
+    /// A slot of the shared pool, acquired for each step, in the queue of this tenant.
     Slots(Arc<str>),
-    /// A turn of a started scan.
+    /// A started scan, which waits for a place for each batch.
     Scan(Arc<Scan>),
-    /// A turn of a scan that still has its place: its first batch is yet to come.
+    /// A started scan that still has its place: its first batch is yet to come.
     NewScan(Arc<Scan>),
 }
 
@@ -44,23 +44,34 @@ impl From<NotStarted> for Fault {
     }
 }
 
-/// Acquires a place for a query. A scan server starts it within its busy timeout, or answers busy.
-pub(super) async fn take(owner: &Arc<Owner>, asked: &WireQuery, control: &Control) -> Result<(Bound, Seat), Fault> {
-    let Some(turns) = &owner.options.scans else { return Ok((bind(owner, asked, control)?, Seat::of(&asked.place))) };
+/// Binds a query and starts it. A scan server starts it within its busy timeout, or answers busy.
+pub(super) async fn start(
+    owner: &Arc<Owner>,
+    asked: &WireQuery,
+    control: &Control,
+) -> Result<(BoundQuery, Execution), Fault> {
+    let Some(executor) = &owner.options.scans else {
+        return Ok((bind(owner, asked, control)?, Execution::of(&asked.place)));
+    };
     let (begun, patience) = (Instant::now(), asked.busy_timeout());
-    let bound = follow(owner, turns, asked, control).await?;
+    let bound = follow(owner, executor, asked, control).await?;
     let left = match patience.is_zero() {
         true => patience,
         // Never zero, which would mean no limit.
         false => patience.saturating_sub(begun.elapsed()).max(Duration::from_micros(1)),
     };
-    let scan = turns.start(left).await?;
-    Ok((bound, Seat::NewScan(scan)))
+    let scan = executor.start(left).await?;
+    Ok((bound, Execution::NewScan(scan)))
 }
 
 /// Waits until this scan server has the collection, field or snapshot that a query names and another process already
 /// has. A follower is a few moments behind, and a gateway only asks for things that exist.
-async fn follow(owner: &Owner, turns: &ScanExecutor, asked: &WireQuery, control: &Control) -> Result<Bound, Fault> {
+async fn follow(
+    owner: &Owner,
+    executor: &ScanExecutor,
+    asked: &WireQuery,
+    control: &Control,
+) -> Result<BoundQuery, Fault> {
     let (begun, patience, mut look) = (Instant::now(), asked.busy_timeout(), LOOK);
     loop {
         match bind(owner, asked, control) {
@@ -70,8 +81,8 @@ async fn follow(owner: &Owner, turns: &ScanExecutor, asked: &WireQuery, control:
         }
         // Zero means no limit.
         let left = if patience.is_zero() { Duration::MAX } else { patience.saturating_sub(begun.elapsed()) };
-        if turns.is_draining() || left.is_zero() {
-            return Err(turns.refuse().into());
+        if executor.is_draining() || left.is_zero() {
+            return Err(executor.refuse().into());
         }
         tokio::time::sleep(look.min(left)).await;
         look = (look * 2).min(LOOK_MAX);
@@ -79,7 +90,7 @@ async fn follow(owner: &Owner, turns: &ScanExecutor, asked: &WireQuery, control:
 }
 
 /// Returns the collection, snapshot and query of a call.
-fn bind(owner: &Owner, asked: &WireQuery, control: &Control) -> Result<Bound, Fault> {
+fn bind(owner: &Owner, asked: &WireQuery, control: &Control) -> Result<BoundQuery, Fault> {
     let collection = owner.collection(&asked.place)?;
     let bytes = serde_json::to_vec(&asked.question).map_err(|e| Fault::internal(e.to_string()))?;
     let (question, _) = Question::from_json(&bytes, &collection.schema()).map_err(wire_fault)?;
@@ -87,10 +98,10 @@ fn bind(owner: &Owner, asked: &WireQuery, control: &Control) -> Result<Bound, Fa
         Some(bytes) => control.clone().reading_at_most(bytes),
         None => control.clone(),
     };
-    Ok(Bound { collection, at: asked.at.clone().into(), question, control })
+    Ok(BoundQuery { collection, at: asked.at.clone().into(), question, control })
 }
 
-impl Bound {
+impl BoundQuery {
     /// Returns true unless this server has yet to reach the snapshot.
     fn is_there(&self) -> bool {
         self.at.seq.as_ref().is_none_or(|seq| self.collection.position().ends().covers(seq))
@@ -106,10 +117,10 @@ impl Drop for RestGuard {
     }
 }
 
-impl Seat {
-    /// Returns a seat in the line of a collection's tenant.
-    pub(super) fn of(place: &CollectionRef) -> Seat {
-        Seat::Slots(place.tenant.as_str().into())
+impl Execution {
+    /// Returns an execution in shared slots, in the queue of a collection's tenant.
+    pub(super) fn of(place: &CollectionRef) -> Execution {
+        Execution::Slots(place.tenant.as_str().into())
     }
 
     /// Runs the work before the first batch on a thread that may block. A scan keeps its place for that batch: it waits
@@ -120,13 +131,13 @@ impl Seat {
         control: &Control,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Fault> {
-        let Seat::NewScan(scan) = self else { return self.step(owner, control, work).await };
+        let Execution::NewScan(scan) = self else { return self.step(owner, control, work).await };
         let scan = scan.clone();
         // The scan keeps the place until the work ends, even if the caller goes away before.
         run(move || (work(), drop(scan)).0).await
     }
 
-    /// Runs a step of a query on a thread that may block, when its turn comes.
+    /// Runs a step of a query on a thread that may block, once it has a slot or a place.
     pub(super) async fn step<T: Send + 'static>(
         &mut self,
         owner: &Owner,
@@ -134,14 +145,14 @@ impl Seat {
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Fault> {
         let scan = match self {
-            Seat::Slots(tenant) => return owner.step(tenant, control, work).await,
-            Seat::NewScan(scan) => scan.clone(),
-            Seat::Scan(scan) => {
+            Execution::Slots(tenant) => return owner.step(tenant, control, work).await,
+            Execution::NewScan(scan) => scan.clone(),
+            Execution::Scan(scan) => {
                 scan.again().await;
                 scan.clone()
             }
         };
-        *self = Seat::Scan(scan.clone());
+        *self = Execution::Scan(scan.clone());
         run(move || {
             // Released when the work ends, even if the caller goes away before.
             let _resting = RestGuard(scan);
