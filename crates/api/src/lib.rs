@@ -36,7 +36,7 @@ mod server;
 mod state;
 
 pub use access::credentials::RECORD_KINDS;
-pub use cluster::gateways::{Gateway, Gateways, Runs, advertised};
+pub use cluster::gateways::{Gateway, Gateways, SlotRunner, advertised};
 pub use cluster::member::Member;
 pub use collections::items::write::BATCH_TIMES;
 pub use config::network::Network;

@@ -3,7 +3,7 @@
 use crate::audit::AuditLog;
 use crate::collection::Collection;
 use crate::operation::Operation;
-use crate::records::{BackupOf, Records};
+use crate::records::{BackupOptions, Records};
 use meridian_model::{Invalid, Schema, Subscriber};
 use meridian_store::{Backup, Damaged, Flusher, KEEPS_NAME, Settings, StoreError};
 use std::io::Write;
@@ -102,7 +102,7 @@ pub trait Backend: Operation + Flusher {
     ///
     /// A file that cannot be read completely, an error of the disk or of `out`, [`StoreError::Closed`] once
     /// `cancelled` returns true.
-    fn backup(&self, what: &BackupOf<'_>, out: &mut dyn Write) -> Result<Backup, StoreError>;
+    fn backup(&self, what: &BackupOptions<'_>, out: &mut dyn Write) -> Result<Backup, StoreError>;
 }
 
 /// Finds what is either open or damaged. A collection that can be opened again is listed as open before it is no longer

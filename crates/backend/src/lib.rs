@@ -45,7 +45,7 @@ pub use partitioned::Partitioned;
 pub use queries::Queries;
 pub use read::{Changes, Eventual, Head, Near, PriorEvents, ReadPoint, ReadResult, RowSink, Rows};
 pub use receipts::{DeleteReceipt, Files, WriteReceipt};
-pub use records::{BackupOf, RecordSource, Records};
+pub use records::{BackupOptions, RecordSource, Records};
 pub use scheduler::PermitScheduler;
 pub use view::View;
 pub use writes::{Append, DeleteFault, PartialDelete, Writes};

@@ -1,7 +1,7 @@
 //! Small records that a server stores beside its collections, or shares with the other servers of its cluster.
 
 use crate::audit::AuditLog;
-use meridian_model::{Invalid, RecordChange, RecordNews};
+use meridian_model::{Invalid, RecordChange, RecordChanges};
 use meridian_store::{Backup, BackupScope, ControlPlane, Flusher, SharedRecords, Store, StoreError};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -20,7 +20,7 @@ pub trait RecordSource: Debug + Send + Sync {
     /// [`crate::Backend::backup`].
     ///
     /// [`StoreError::Invalid`] if the collections are elsewhere.
-    fn backup(&self, owner: &dyn Flusher, what: &BackupOf<'_>, out: &mut dyn Write) -> Result<Backup, StoreError> {
+    fn backup(&self, owner: &dyn Flusher, what: &BackupOptions<'_>, out: &mut dyn Write) -> Result<Backup, StoreError> {
         let _ = (owner, what, out);
         let detail = "the records of this server are not beside its collections: ask the server that owns these";
         Err(Invalid::new(detail).into())
@@ -28,7 +28,7 @@ pub trait RecordSource: Debug + Send + Sync {
 }
 
 /// The scope of a backup.
-pub struct BackupOf<'a> {
+pub struct BackupOptions<'a> {
     /// The collections and records to include.
     pub scope: &'a BackupScope,
     /// Files to leave out (name, CRC32C).
@@ -56,7 +56,7 @@ impl RecordSource for ControlPlane {
         self.audit().clone()
     }
 
-    fn backup(&self, owner: &dyn Flusher, what: &BackupOf<'_>, out: &mut dyn Write) -> Result<Backup, StoreError> {
+    fn backup(&self, owner: &dyn Flusher, what: &BackupOptions<'_>, out: &mut dyn Write) -> Result<Backup, StoreError> {
         ControlPlane::backup(self, owner, what.scope, what.have, out, what.cancelled)
     }
 }
@@ -97,7 +97,7 @@ pub trait Records: Debug + Send + Sync {
 
     /// Returns the changes after a version; `None` if that is the newest. Version 0 precedes all changes. Records that
     /// only this process changes have version 1 from then on.
-    fn since(&self, version: u64) -> Result<Option<RecordNews>, StoreError>;
+    fn since(&self, version: u64) -> Result<Option<RecordChanges>, StoreError>;
 
     /// Makes changes, written twice if records have copies, and returns the resulting version. `None`: the records were
     /// changed after `follows`, and nothing was done. On shared records the changes are atomic; on others they are made
@@ -141,7 +141,7 @@ impl Records for meridian_store::Records {
         false
     }
 
-    fn since(&self, version: u64) -> Result<Option<RecordNews>, StoreError> {
+    fn since(&self, version: u64) -> Result<Option<RecordChanges>, StoreError> {
         if version > 0 {
             return Ok(None);
         }
@@ -149,7 +149,7 @@ impl Records for meridian_store::Records {
             Ok(self.get(&name)?.map(|content| RecordChange::put(name, content)))
         };
         let changes = self.names()?.into_iter().filter_map(|name| put(name).transpose());
-        Ok(Some(RecordNews { version: 1, whole: true, changes: changes.collect::<Result<_, _>>()? }))
+        Ok(Some(RecordChanges { version: 1, whole: true, changes: changes.collect::<Result<_, _>>()? }))
     }
 
     fn commit(&self, _: u64, changes: &[RecordChange]) -> Result<Option<u64>, StoreError> {
@@ -201,7 +201,7 @@ impl Records for SharedRecords {
         true
     }
 
-    fn since(&self, version: u64) -> Result<Option<RecordNews>, StoreError> {
+    fn since(&self, version: u64) -> Result<Option<RecordChanges>, StoreError> {
         self.since(version)
     }
 

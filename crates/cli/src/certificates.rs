@@ -76,7 +76,7 @@ struct Content {
 }
 
 /// TLS whose certificate can change while connections are open.
-pub trait Renew: Clone + Send + 'static {
+pub trait RenewableTls: Clone + Send + 'static {
     /// Uses a certificate, and the authorities of peers as PEM, for new connections.
     ///
     /// # Errors
@@ -84,7 +84,7 @@ pub trait Renew: Clone + Send + 'static {
     fn renew(&self, certificate: Certificate, authorities: &[u8], files: &Files) -> Result<(), String>;
 }
 
-impl Renew for Tls {
+impl RenewableTls for Tls {
     fn renew(&self, certificate: Certificate, _: &[u8], _: &Files) -> Result<(), String> {
         self.replace(certificate);
         Ok(())
@@ -100,7 +100,7 @@ pub struct Certificates<T> {
     not_after: Option<i64>,
 }
 
-impl<T: Renew> Certificates<T> {
+impl<T: RenewableTls> Certificates<T> {
     /// Reads the files, and makes TLS of the certificate and the authorities of peers.
     ///
     /// # Errors

@@ -1,6 +1,6 @@
 //! TLS between roles, with the certificate named in the settings.
 
-use crate::certificates::{Certificates, Files, Renew};
+use crate::certificates::{Certificates, Files, RenewableTls};
 use crate::config::Roles;
 use crate::failure::Failure;
 use meridian_api::Certificate;
@@ -8,7 +8,7 @@ use meridian_remote::{RoleTls, RoleTlsFault, Security};
 use std::path::Path;
 use tokio::task::JoinSet;
 
-impl Renew for RoleTls {
+impl RenewableTls for RoleTls {
     fn renew(&self, certificate: Certificate, authorities: &[u8], files: &Files) -> Result<(), String> {
         self.replace(certificate.key(), authorities).map_err(|fault| of_file(&fault, files))
     }

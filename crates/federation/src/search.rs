@@ -18,7 +18,7 @@ use crate::seen::ResultFingerprints;
 use crate::settings::Settings;
 use crate::status::{LegStatus, SearchStatus};
 use crate::tally::Tally;
-use ledger::{Entry, Last, Ledger};
+use ledger::{CompletePacket, Entry, Ledger};
 use meridian_admission::{ByteBudget, ByteShare};
 use meridian_backend::View;
 use meridian_observe::{Span, WorkContext};
@@ -272,7 +272,7 @@ impl Search {
             let word = ledger.word();
             self.outbox.seal(|seq| {
                 let ms = |at: Option<Duration>| at.map(|at| at.as_millis() as u64);
-                let last = Last {
+                let last = CompletePacket {
                     search: &self.id,
                     seq,
                     kind: "complete",

@@ -26,7 +26,7 @@ pub(crate) struct Input {
 }
 
 /// Outcome of a search for the end of a record.
-pub(crate) enum Find {
+pub(crate) enum RecordEnd {
     /// The record ends before this offset from its start.
     At(usize),
     /// The end is not in the bytes so far; continue at this offset once there are more.
@@ -134,7 +134,7 @@ impl Input {
     pub(crate) fn record(
         &mut self,
         line: u64,
-        mut find: impl FnMut(&[u8], usize) -> Find,
+        mut find: impl FnMut(&[u8], usize) -> RecordEnd,
     ) -> Result<Option<(Range<usize>, bool)>, Fault> {
         if !self.has_more()? {
             return Ok(None);
@@ -142,7 +142,7 @@ impl Input {
         let mut from = 0;
         loop {
             match find(self.available(), from) {
-                Find::At(end) => {
+                RecordEnd::At(end) => {
                     if end > self.record_bytes {
                         return Err(self.too_long(line));
                     }
@@ -152,7 +152,7 @@ impl Input {
                 }
                 // The search continues where it stopped. Starting over at each fill would be quadratic in the length of
                 // a record.
-                Find::More(next) => from = next,
+                RecordEnd::More(next) => from = next,
             }
             // Checked before the fill: an input without any line end must not fill the memory.
             if self.available().len() > self.record_bytes {
@@ -174,7 +174,10 @@ impl Input {
             return Err(Fault::stop(Invalid::new(detail).at_line(line)));
         }
         let found =
-            self.record(line, |seen, _| if seen.len() >= bytes { Find::At(bytes) } else { Find::More(seen.len()) })?;
+            self.record(
+                line,
+                |seen, _| if seen.len() >= bytes { RecordEnd::At(bytes) } else { RecordEnd::More(seen.len()) },
+            )?;
         match found {
             Some((_, true)) => Err(cut_off(what, line)),
             found => Ok(found.map(|(range, _)| range)),
@@ -216,8 +219,8 @@ impl Input {
     /// Takes one line without its end (`\n` or `\r\n`).
     pub(crate) fn line(&mut self, line: u64) -> Result<Option<Range<usize>>, Fault> {
         let found = self.record(line, |bytes, from| match memchr::memchr(b'\n', &bytes[from..]) {
-            Some(at) => Find::At(from + at + 1),
-            None => Find::More(bytes.len()),
+            Some(at) => RecordEnd::At(from + at + 1),
+            None => RecordEnd::More(bytes.len()),
         })?;
         Ok(found.map(|(mut range, _)| {
             for end in [b'\n', b'\r'] {

@@ -64,11 +64,11 @@ pub struct RejectedEvent<'a> {
 }
 
 /// Receives the events that are left out.
-type Take = dyn Fn(&RejectedEvent<'_>) -> io::Result<()> + Send + Sync;
+type RejectSink = dyn Fn(&RejectedEvent<'_>) -> io::Result<()> + Send + Sync;
 
 /// Receives an event that is left out, on the reading thread; an error stops the reading.
 #[derive(Clone)]
-pub struct Rejects(Arc<Take>);
+pub struct Rejects(Arc<RejectSink>);
 
 impl Rejects {
     /// Passes each event that is left out to `take`.

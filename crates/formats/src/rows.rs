@@ -1,7 +1,7 @@
 //! Rows of delimited text: RFC 4180 quoting, or none.
 
 use crate::error::Fault;
-use crate::input::{Find, Input, utf8};
+use crate::input::{Input, RecordEnd, utf8};
 use crate::options::ReadOptions;
 use meridian_model::Invalid;
 use std::io::Read;
@@ -114,8 +114,8 @@ impl Rows {
                 // Without a quote in sight the first line end is the end.
                 Some(slow) if slow.begun || memchr::memchr(b'"', until_line_end(bytes)).is_some() => slow.follow(bytes),
                 _ => match memchr::memchr(b'\n', &bytes[from..]) {
-                    Some(at) => Find::At(from + at + 1),
-                    None => Find::More(bytes.len()),
+                    Some(at) => RecordEnd::At(from + at + 1),
+                    None => RecordEnd::More(bytes.len()),
                 },
             })?;
             let Some((mut row, _)) = found else { return Ok(false) };
@@ -233,7 +233,7 @@ impl QuotedEnd {
         QuotedEnd { delimiter, at: 0, begun: false, state: State::FieldStart }
     }
 
-    fn follow(&mut self, bytes: &[u8]) -> Find {
+    fn follow(&mut self, bytes: &[u8]) -> RecordEnd {
         self.begun = true;
         while self.at < bytes.len() {
             let byte = bytes[self.at];
@@ -244,14 +244,14 @@ impl QuotedEnd {
                     self.at += skip;
                     continue;
                 }
-                (_, b'\n') => return Find::At(self.at + 1),
+                (_, b'\n') => return RecordEnd::At(self.at + 1),
                 (State::FieldStart | State::Quote, b'"') => State::Quoted,
                 (_, b) if b == self.delimiter => State::FieldStart,
                 _ => State::Plain,
             };
             self.at += 1;
         }
-        Find::More(bytes.len())
+        RecordEnd::More(bytes.len())
     }
 }
 

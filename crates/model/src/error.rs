@@ -32,7 +32,7 @@ impl Invalid {
 
     /// An error in one field, parameter or option.
     pub fn field(field: impl fmt::Display, detail: impl fmt::Display) -> Self {
-        Invalid { field: Some(Cut::of(field, FIELD_BYTES)), ..Invalid::new(detail) }
+        Invalid { field: Some(Abridged::of(field, FIELD_BYTES)), ..Invalid::new(detail) }
     }
 
     /// A well-formed value in one field that this collection cannot store.
@@ -64,7 +64,7 @@ impl std::error::Error for Invalid {}
 /// Formats a sentence for a client and elides its middle if it is long. It may quote megabytes of client input. The
 /// end, which states what was expected, is kept. Never buffers more than a few kilobytes.
 pub fn cut(sentence: impl fmt::Display) -> String {
-    Cut::of(sentence, CUT_BYTES)
+    Abridged::of(sentence, CUT_BYTES)
 }
 
 /// The first 40 characters of a text, for messages.
@@ -76,7 +76,7 @@ pub fn shorten(text: &str) -> String {
 }
 
 /// A writer that keeps the beginning and the end of its output.
-struct Cut {
+struct Abridged {
     beginning: String,
     end: String,
     /// Max bytes of the beginning and of the end.
@@ -84,9 +84,9 @@ struct Cut {
     left_out: bool,
 }
 
-impl Cut {
+impl Abridged {
     fn of(text: impl fmt::Display, max: (usize, usize)) -> String {
-        let mut cut = Cut { beginning: String::new(), end: String::new(), max, left_out: false };
+        let mut cut = Abridged { beginning: String::new(), end: String::new(), max, left_out: false };
         // Formatting into it is infallible.
         let _ = write!(cut, "{text}");
         cut.shorten_end();
@@ -103,7 +103,7 @@ impl Cut {
     }
 }
 
-impl Write for Cut {
+impl Write for Abridged {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         // Once the end is non-empty, nothing more goes to the beginning.
         let room = if self.end.is_empty() { self.max.0.saturating_sub(self.beginning.len()) } else { 0 };
@@ -143,7 +143,7 @@ mod tests {
         fn what_is_left_out_is_the_middle(pieces in prop::collection::vec("[aä…😀]{0,12}", 0..40)) {
             let whole = pieces.concat();
             let shown = std::fmt::from_fn(|f| pieces.iter().try_for_each(|piece| f.write_str(piece)));
-            let cut = Cut::of(shown, (30, 20));
+            let cut = Abridged::of(shown, (30, 20));
             match cut.split_once(" … ") {
                 Some((beginning, end)) => {
                     prop_assert!(whole.starts_with(beginning) && whole.ends_with(end));

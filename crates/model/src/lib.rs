@@ -47,7 +47,7 @@ pub use error::{Invalid, cut};
 pub use fence::{FenceTransition, Fences};
 pub use layout::{Layout, Projection};
 pub use memory::memory_of;
-pub use record_change::{RecordChange, RecordNews};
+pub use record_change::{RecordChange, RecordChanges};
 pub use record_part::RecordPart;
 pub use schema::{Field, FieldType, GeometryType, IdRole, Mode, Schema, TimeRole};
 pub use seq::{Numbering, Seq, SeqLayout, partition_of};

@@ -23,7 +23,7 @@ impl RecordChange {
 
 /// The changes of the records of one kind since a given version.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RecordNews {
+pub struct RecordChanges {
     /// The current version.
     pub version: u64,
     /// Whether `changes` lists every existing record, so that records not listed are gone.

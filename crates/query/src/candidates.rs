@@ -2,7 +2,7 @@
 //! rows, each within one chunk of the store.
 
 use crate::control::Stats;
-use crate::reach::Reach;
+use crate::predicate_bounds::PredicateBounds;
 use arrow_buffer::BooleanBuffer;
 use meridian_index::{Node, NodeRef, Tree};
 use meridian_model::filter::{Predicate, Relation};
@@ -46,7 +46,7 @@ pub(crate) struct Candidates {
     /// Rows that may match by the pieces of long lines; `None` if there are no pieces.
     sieve: Option<Arc<BooleanBuffer>>,
     /// Box and interval of the predicate; nodes outside are ruled out.
-    reach: Reach,
+    bounds: PredicateBounds,
     /// Alignment in rows, a power of two: a run to be tested stays within one such stretch.
     stretch: u32,
     /// The same for runs that match as a whole.
@@ -69,7 +69,7 @@ impl Candidates {
             found: None,
             from,
             sieve: None,
-            reach: Reach::default(),
+            bounds: PredicateBounds::default(),
             stretch: CHUNK_ROWS,
             stretch_whole: CHUNK_ROWS,
             bridged: 0,
@@ -86,9 +86,9 @@ impl Candidates {
         Candidates { sieve, ..self }
     }
 
-    /// The same rows without those below nodes outside the reach.
-    pub(crate) fn within(self, reach: Reach) -> Candidates {
-        Candidates { reach, ..self }
+    /// The same rows without those below nodes outside the bounds.
+    pub(crate) fn within(self, bounds: PredicateBounds) -> Candidates {
+        Candidates { bounds, ..self }
     }
 
     /// The rows below one node.
@@ -101,7 +101,7 @@ impl Candidates {
             found: None,
             from: 0,
             sieve: None,
-            reach: Reach::default(),
+            bounds: PredicateBounds::default(),
             stretch: CHUNK_ROWS,
             stretch_whole: CHUNK_ROWS,
             bridged: 0,
@@ -184,7 +184,7 @@ impl Candidates {
                     continue;
                 }
                 Step::Descend { whole } if !tree.is_leaf(node) => {
-                    let children = self.reach.touched(tree, node, whole, stats);
+                    let children = self.bounds.touched(tree, node, whole, stats);
                     // Reversed, so that rows come out in ascending order, on which cursors and merges rely.
                     self.stack.extend(children.rev().map(|child| (child, whole)));
                     continue;

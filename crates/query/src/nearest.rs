@@ -164,8 +164,8 @@ impl Nearest {
     fn open(&mut self, scan: &mut Scan, part: u32, tree: usize, node: Node, whole: bool) -> Result<(), QueryError> {
         let owner = scan.part(part).trees()[tree].clone();
         if !owner.is_leaf(node) {
-            let reach = scan.reach;
-            for child in reach.touched(&owner, node, whole, &mut scan.stats) {
+            let limits = scan.bounds;
+            for child in limits.touched(&owner, node, whole, &mut scan.stats) {
                 self.push(scan, part, tree, child, whole);
             }
             return Ok(());

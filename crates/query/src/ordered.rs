@@ -62,7 +62,7 @@ impl<'a> Ordered<'a> {
 
 /// Dead rows of a part with a time order.
 #[derive(Debug, Default)]
-pub(crate) struct DeadInTime {
+pub(crate) struct DeadRowsByTime {
     /// In row order.
     pub(crate) rows: Vec<u32>,
     /// Their times, in time order.
@@ -72,8 +72,8 @@ pub(crate) struct DeadInTime {
 /// Max dead rows of a part whose time order is used.
 pub(crate) const DEAD_MAX: usize = 1 << 16;
 
-impl DeadInTime {
-    pub(crate) fn of(scan: &mut Scan, part: u32, rows: Vec<u32>) -> Result<DeadInTime, QueryError> {
+impl DeadRowsByTime {
+    pub(crate) fn of(scan: &mut Scan, part: u32, rows: Vec<u32>) -> Result<DeadRowsByTime, QueryError> {
         let mut columns = Projection::none(&scan.layout);
         columns.add_time(&scan.layout, scan.schema());
         let mut times = Vec::with_capacity(rows.len());
@@ -84,7 +84,7 @@ impl DeadInTime {
         }
         // Sorted separately from the rows: nodes are checked by time, rows by number.
         times.sort_unstable();
-        Ok(DeadInTime { rows, times })
+        Ok(DeadRowsByTime { rows, times })
     }
 
     /// The first time at or after an instant that a dead row has.

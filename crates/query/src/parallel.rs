@@ -36,7 +36,7 @@ impl Task {
     }
 
     pub(crate) fn candidates(&self, scan: &mut Scan) -> Candidates {
-        let all = Candidates::below(&self.tree, self.node, false).within(scan.reach);
+        let all = Candidates::below(&self.tree, self.node, false).within(scan.bounds);
         let all = all.in_stretches(scan.stretches(self.part));
         // In time order, rows have other numbers.
         if self.by_time { all } else { all.sifted(scan.sieve(self.part)) }

@@ -25,7 +25,7 @@ mod owner;
 mod tls;
 mod wire;
 
-pub use gateway::{GroupsBackend, OwnerAt, RemoteBackend, RemoteOptions, ScanAt, ScanOptions};
+pub use gateway::{GroupsBackend, OwnerLocation, RemoteBackend, RemoteOptions, ScanOptions, ScanServerLocation};
 pub use owner::{
     Controls, MountedGroup, OwnershipCheck, Pace, ScanExecutor, ScanLoad, ServeOptions, ServedGroups, serve,
     serve_groups,

@@ -1,7 +1,7 @@
 //! The part of saved searches' records in a backup.
 
 use super::checkpoint::{self, Checkpoint};
-use super::claim::{self, Runs};
+use super::claim::{self, RunRecord};
 use super::clean_state::{self, CleanState};
 use super::records::{SEEN, is_id};
 use super::slot::Slot;
@@ -29,7 +29,7 @@ impl BackupParts {
         match (&self.only, Slot::without(name)) {
             (Some((_, ids)), _) if is_id(id) && !ids.contains(id) => RecordPart::absent(),
             _ if is_id(name) => without_webhook(content),
-            (None, claim::RECORD) => reduced(content, Runs::moved),
+            (None, claim::RECORD) => reduced(content, RunRecord::moved),
             (None, _) => RecordPart::plain(content),
             (Some((tenant, ids)), checkpoint::RECORD) => reduced(content, |all: Checkpoint| all.only(tenant, ids)),
             (Some((tenant, ids)), clean_state::RECORD) => reduced(content, |all: CleanState| all.only(tenant, ids)),

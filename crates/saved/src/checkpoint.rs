@@ -27,10 +27,10 @@ pub(super) struct LogPosition {
 }
 
 /// Position per partition; `None` without waiting packets.
-pub(super) type Unread = Vector<Option<u64>>;
+pub(super) type UnreadPositions = Vector<Option<u64>>;
 
 /// Positions by saved search and collection.
-pub(super) type SearchPositions = BTreeMap<String, BTreeMap<String, Unread>>;
+pub(super) type SearchPositions = BTreeMap<String, BTreeMap<String, UnreadPositions>>;
 
 /// The record on disk.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -169,7 +169,7 @@ pub(super) fn unopened_of(backend: &dyn Backend, tenant: &str) -> Result<BTreeSe
 }
 
 /// Returns the earlier position of each partition that has one.
-pub(super) fn earliest(a: &Unread, b: &Unread) -> Unread {
+pub(super) fn earliest(a: &UnreadPositions, b: &UnreadPositions) -> UnreadPositions {
     let one = |partition| match (a.at(partition), b.at(partition)) {
         (Some(a), Some(b)) => Some(a.min(b)),
         (a, b) => a.or(b),

@@ -11,7 +11,7 @@
 //! it had opened before changes no record.
 
 use meridian_backend::{Records, StoreError};
-use meridian_model::{RecordChange, RecordNews};
+use meridian_model::{RecordChange, RecordChanges};
 use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -29,20 +29,20 @@ pub type AssignmentCheck = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// The record.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Runs {
+pub(super) struct RunRecord {
     /// Epoch of the process that runs the saved searches.
     epoch: u64,
     /// First number of its packets.
     first: u64,
 }
 
-impl Runs {
+impl RunRecord {
     /// Returns the record for another bucket, where epochs restart and numbers continue.
-    pub(super) fn moved(self) -> Runs {
-        Runs { epoch: 0, ..self }
+    pub(super) fn moved(self) -> RunRecord {
+        RunRecord { epoch: 0, ..self }
     }
 
-    pub(super) fn read(content: &[u8]) -> Result<Runs, StoreError> {
+    pub(super) fn read(content: &[u8]) -> Result<RunRecord, StoreError> {
         serde_json::from_slice(content)
             .map_err(|e| StoreError::Busy(format!("the record {RECORD:?} of saved searches does not read: {e}")))
     }
@@ -74,7 +74,7 @@ impl Claim {
                 version = news.version;
                 apply(&mut all, news);
             }
-            let before = all.get(RECORD).map(|content| Runs::read(content)).transpose()?;
+            let before = all.get(RECORD).map(|content| RunRecord::read(content)).transpose()?;
             let clock = now.max(0) as u64;
             let first = match before {
                 Some(before) if before.epoch > epoch => return Err(taken()),
@@ -83,7 +83,7 @@ impl Claim {
                 Some(before) => clock.max(before.first.saturating_add(NUMBERS)),
                 None => clock,
             };
-            let runs = Runs { epoch, first };
+            let runs = RunRecord { epoch, first };
             let content = serde_json::to_vec(&runs).unwrap_or_default();
             if let Some(version) = records.commit(version, &[RecordChange::put(RECORD, content.clone())])? {
                 all.insert(RECORD.to_owned(), content);
@@ -96,7 +96,7 @@ impl Claim {
     }
 }
 
-fn apply(all: &mut BTreeMap<String, Vec<u8>>, news: RecordNews) {
+fn apply(all: &mut BTreeMap<String, Vec<u8>>, news: RecordChanges) {
     if news.whole {
         all.clear();
     }
@@ -121,7 +121,7 @@ fn too_fast() -> StoreError {
 pub(super) struct ClaimedRecords {
     records: Arc<dyn Records>,
     /// The claim.
-    runs: Runs,
+    runs: RunRecord,
     /// Locked during a change, so that there is one at a time.
     known: Mutex<KnownClaim>,
 }
@@ -130,7 +130,7 @@ pub(super) struct ClaimedRecords {
 #[derive(Debug)]
 struct KnownClaim {
     version: u64,
-    runs: Runs,
+    runs: RunRecord,
 }
 
 impl ClaimedRecords {
@@ -142,7 +142,7 @@ impl ClaimedRecords {
         let mut known = self.known.lock();
         if let Some(news) = self.records.since(known.version)? {
             for change in news.changes.iter().filter(|change| change.name == RECORD) {
-                known.runs = change.content.as_deref().map(Runs::read).transpose()?.unwrap_or_default();
+                known.runs = change.content.as_deref().map(RunRecord::read).transpose()?.unwrap_or_default();
             }
             known.version = news.version;
         }
@@ -203,7 +203,7 @@ impl Records for ClaimedRecords {
         self.records.is_shared()
     }
 
-    fn since(&self, version: u64) -> Result<Option<RecordNews>, StoreError> {
+    fn since(&self, version: u64) -> Result<Option<RecordChanges>, StoreError> {
         self.records.since(version)
     }
 

@@ -32,7 +32,7 @@ pub(crate) struct Index<T> {
     grid: Grid,
     words: HashMap<Box<str>, Vec<u32>>,
     authors: HashMap<Box<str>, Vec<u32>>,
-    common: Arc<Common>,
+    frequencies: Arc<WordFrequencies>,
 }
 
 #[derive(Debug)]
@@ -52,14 +52,14 @@ enum Key {
 
 impl<T> Index<T> {
     /// An empty index that chooses words by these frequencies.
-    pub(crate) fn new(common: Arc<Common>) -> Index<T> {
+    pub(crate) fn new(frequencies: Arc<WordFrequencies>) -> Index<T> {
         Index {
             slots: Vec::new(),
             free: Vec::new(),
             grid: Grid::default(),
             words: HashMap::new(),
             authors: HashMap::new(),
-            common,
+            frequencies,
         }
     }
 
@@ -71,11 +71,11 @@ impl<T> Index<T> {
             (self.slots.len() - 1) as u32
         });
         let key = match self.cheapest(&question) {
-            Cheapest::Author(name) => {
+            CheapestKey::Author(name) => {
                 self.authors.entry(name.clone()).or_default().push(number);
                 Key::Author(name)
             }
-            Cheapest::KeywordQuery(mut words) => {
+            CheapestKey::KeywordQuery(mut words) => {
                 words.sort_unstable();
                 words.dedup();
                 for word in &words {
@@ -83,7 +83,7 @@ impl<T> Index<T> {
                 }
                 Key::KeywordQuery(words)
             }
-            Cheapest::Place(boxes) => Key::Cells(self.grid.insert(number, &boxes)),
+            CheapestKey::Place(boxes) => Key::Cells(self.grid.insert(number, &boxes)),
         };
         self.slots[number as usize] = Some(Slot { question, key, of });
         number
@@ -131,28 +131,29 @@ impl<T> Index<T> {
             }
         }
         // After matching, off the path to the first result.
-        self.common.learn(event);
+        self.frequencies.learn(event);
     }
 
-    fn cheapest(&self, question: &Question) -> Cheapest {
+    fn cheapest(&self, question: &Question) -> CheapestKey {
         let place = question.area().map(|area| {
             let boxes = area.boxes();
             let size: f64 = boxes.iter().map(|[west, south, east, north]| (east - west) * (north - south)).sum();
-            (CROWDED * size / (360.0 * 180.0), Cheapest::Place(boxes))
+            (CROWDED * size / (360.0 * 180.0), CheapestKey::Place(boxes))
         });
-        let words = question.keywords.as_ref().and_then(|words| words.required(&|word: &str| self.common.share(word)));
         let words =
-            words.map(|(cost, words)| (cost, Cheapest::KeywordQuery(words.into_iter().map(Box::from).collect())));
+            question.keywords.as_ref().and_then(|words| words.required(&|word: &str| self.frequencies.share(word)));
+        let words =
+            words.map(|(cost, words)| (cost, CheapestKey::KeywordQuery(words.into_iter().map(Box::from).collect())));
         let author = question.author.as_ref();
-        let author = author.map(|name| (OF_ONE_AUTHOR, Cheapest::Author(plain_author(name).into())));
+        let author = author.map(|name| (OF_ONE_AUTHOR, CheapestKey::Author(plain_author(name).into())));
         let ways = [author, words, place].into_iter().flatten();
         // Every valid question has one of the three. One without would have to be tested on every event.
-        let everywhere = || Cheapest::Place(vec![[-180.0, -90.0, 180.0, 90.0]]);
+        let everywhere = || CheapestKey::Place(vec![[-180.0, -90.0, 180.0, 90.0]]);
         ways.min_by(|a, b| a.0.total_cmp(&b.0)).map_or_else(everywhere, |(_, way)| way)
     }
 }
 
-enum Cheapest {
+enum CheapestKey {
     Author(Box<str>),
     KeywordQuery(Vec<Box<str>>),
     Place(Vec<[f64; 4]>),
@@ -169,20 +170,20 @@ fn forget(map: &mut HashMap<Box<str>, Vec<u32>>, name: Box<str>, number: u32) {
 
 /// Word frequencies of the events, of all tenants: the counters would be too large for one set each.
 #[derive(Debug)]
-pub(crate) struct Common {
+pub(crate) struct WordFrequencies {
     passed: AtomicU32,
     sampled: AtomicU32,
     counters: Box<[AtomicU32]>,
 }
 
-impl Default for Common {
+impl Default for WordFrequencies {
     fn default() -> Self {
         let counters = (0..COUNTERS).map(|_| AtomicU32::new(0)).collect();
-        Common { passed: AtomicU32::new(0), sampled: AtomicU32::new(0), counters }
+        WordFrequencies { passed: AtomicU32::new(0), sampled: AtomicU32::new(0), counters }
     }
 }
 
-impl Common {
+impl WordFrequencies {
     fn counter(&self, word: &str) -> &AtomicU32 {
         &self.counters[hash(&[word]) as usize % COUNTERS]
     }

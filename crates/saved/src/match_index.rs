@@ -1,6 +1,6 @@
 //! The saved searches of a tenant by what they match.
 
-use super::index::{Common, Index};
+use super::index::{Index, WordFrequencies};
 use super::search::SavedSearch;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ pub(super) struct MatchIndex {
 }
 
 impl MatchIndex {
-    pub(super) fn new(common: Arc<Common>) -> MatchIndex {
-        MatchIndex { index: Index::new(common), fences: HashMap::new() }
+    pub(super) fn new(frequencies: Arc<WordFrequencies>) -> MatchIndex {
+        MatchIndex { index: Index::new(frequencies), fences: HashMap::new() }
     }
 }

@@ -60,11 +60,18 @@ pub(super) fn listen(event_queue: &EventQueue, saved: &Weak<SavedSearches>) {
 }
 
 /// Returns true if an event is new to a saved search.
-type Wants<'a> = &'a dyn Fn(&SavedSearch, Seq) -> bool;
+type NewEventTest<'a> = &'a dyn Fn(&SavedSearch, Seq) -> bool;
 
 impl SavedSearches {
     /// Matches events of a partition and sends the matches. A panic costs the events of its call and is counted.
-    pub(super) fn process(&self, place: Origin<'_>, partition: usize, batch: &Batch, seqs: &[Seq], wants: Wants<'_>) {
+    pub(super) fn process(
+        &self,
+        place: Origin<'_>,
+        partition: usize,
+        batch: &Batch,
+        seqs: &[Seq],
+        wants: NewEventTest<'_>,
+    ) {
         let Origin { tenant, collection } = place;
         let mut done = false;
         self.background.run(tenant, &mut || {
@@ -77,7 +84,14 @@ impl SavedSearches {
         }
     }
 
-    fn process_events(&self, place: Origin<'_>, partition: usize, batch: &Batch, seqs: &[Seq], wants: Wants<'_>) {
+    fn process_events(
+        &self,
+        place: Origin<'_>,
+        partition: usize,
+        batch: &Batch,
+        seqs: &[Seq],
+        wants: NewEventTest<'_>,
+    ) {
         let Origin { tenant, collection } = place;
         let writer = match FeatureWriter::new(batch.schema(), None) {
             Ok(writer) => writer,
@@ -101,7 +115,7 @@ impl SavedSearches {
         events: &Events<'_>,
         seqs: &[Seq],
         rows: Range<usize>,
-        wants: Wants<'_>,
+        wants: NewEventTest<'_>,
     ) -> Vec<Match> {
         // Both are held for the whole chunk, so that matches and transitions belong to the same set of saved searches.
         let match_indexes = self.match_indexes.read();

@@ -89,7 +89,7 @@ impl SavedSearches {
             background,
             event_queue: Arc::new(EventQueue::new(settings.queue_bytes)),
             match_indexes: RwLock::default(),
-            common: Arc::default(),
+            frequencies: Arc::default(),
             fences: Mutex::new(TenantFences::new(settings.objects_max)),
             retention: PacketRetention::new(settings.buffer_bytes_total),
             progress: Progress::default(),

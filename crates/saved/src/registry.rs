@@ -9,7 +9,7 @@ use super::dead_letters::WebhookState;
 use super::definition::Definition;
 use super::event_queue::EventQueue;
 use super::fences::TenantFences;
-use super::index::Common;
+use super::index::WordFrequencies;
 use super::ledgers::{Ledgers, ledger_of};
 use super::match_index::MatchIndex;
 use super::missed::MissedEvents;
@@ -58,7 +58,7 @@ pub struct SavedSearches {
     pub(super) event_queue: Arc<EventQueue>,
     /// Saved searches that receive events, by tenant.
     pub(super) match_indexes: RwLock<HashMap<Arc<str>, MatchIndex>>,
-    pub(super) common: Arc<Common>,
+    pub(super) frequencies: Arc<WordFrequencies>,
     pub(super) fences: Mutex<TenantFences>,
     pub(super) retention: PacketRetention,
     /// The position up to which events were processed.
@@ -171,7 +171,7 @@ impl SavedSearches {
         let counts = Counts { told_dropped: dropped.into(), dropped_before: dropped.into(), ..search.counts };
         let search = Arc::new(SavedSearch { since, counts, ..search });
         let slot = search.definition.reads_collections().then(|| {
-            let new = || MatchIndex::new(self.common.clone());
+            let new = || MatchIndex::new(self.frequencies.clone());
             let match_index = match_indexes.entry(tenant.clone()).or_insert_with(new);
             if search.definition.is_fence() {
                 match_index.fences.insert(search.number, search.clone());

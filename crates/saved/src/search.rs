@@ -1,6 +1,6 @@
 //! One saved search: its definition, packets and counters.
 
-use super::checkpoint::{Unread, earliest};
+use super::checkpoint::{UnreadPositions, earliest};
 use super::dead_letters::WebhookState;
 use super::definition::Definition;
 use super::retention::PacketRetention;
@@ -181,10 +181,10 @@ impl SavedSearch {
     }
 
     /// Returns, by collection, the position before the first write in each partition that unread packets report.
-    pub(crate) fn behind(&self) -> BTreeMap<String, Unread> {
-        let mut behind: BTreeMap<String, Unread> = BTreeMap::new();
+    pub(crate) fn behind(&self) -> BTreeMap<String, UnreadPositions> {
+        let mut behind: BTreeMap<String, UnreadPositions> = BTreeMap::new();
         for origin in self.untaken().iter() {
-            let before = Unread::default().with(origin.partition, Some(origin.position.saturating_sub(1)));
+            let before = UnreadPositions::default().with(origin.partition, Some(origin.position.saturating_sub(1)));
             let min = behind.entry(origin.collection.clone()).or_default();
             *min = earliest(min, &before);
         }

@@ -9,11 +9,11 @@
 //! from those until it has written its own.
 
 use super::checkpoint;
-use super::claim::{self, Runs};
+use super::claim::{self, RunRecord};
 use super::clean_state;
 use super::records::{SEEN, is_id};
 use meridian_backend::{Records, StoreError};
-use meridian_model::{RecordChange, RecordNews};
+use meridian_model::{RecordChange, RecordChanges};
 use std::sync::Arc;
 
 /// Number of slots. It never changes, since it maps the number of a saved search to its slot.
@@ -97,7 +97,7 @@ impl SlotRecords {
     fn inherited(name: &str, content: Vec<u8>, has: impl Fn(&str) -> bool) -> Option<Vec<u8>> {
         match name {
             claim::RECORD if !has(name) => {
-                Runs::read(&content).ok().and_then(|runs| serde_json::to_vec(&runs.moved()).ok())
+                RunRecord::read(&content).ok().and_then(|runs| serde_json::to_vec(&runs.moved()).ok())
             }
             checkpoint::RECORD if !has(name) => Some(content),
             // Used until the first opening, which writes the checkpoint and then no longer needs it.
@@ -149,8 +149,8 @@ impl Records for SlotRecords {
         self.records.is_shared()
     }
 
-    fn since(&self, version: u64) -> Result<Option<RecordNews>, StoreError> {
-        let Some(RecordNews { version, whole, changes }) = self.records.since(version)? else { return Ok(None) };
+    fn since(&self, version: u64) -> Result<Option<RecordChanges>, StoreError> {
+        let Some(RecordChanges { version, whole, changes }) = self.records.since(version)? else { return Ok(None) };
         let (mut own, mut before) = (Vec::new(), Vec::new());
         for change in changes {
             match (self.inner(&change.name), change.content) {
@@ -168,7 +168,7 @@ impl Records for SlotRecords {
         });
         let begins: Vec<RecordChange> = begins.collect();
         own.extend(begins);
-        Ok(Some(RecordNews { version, whole, changes: own }))
+        Ok(Some(RecordChanges { version, whole, changes: own }))
     }
 
     fn commit(&self, follows: u64, changes: &[RecordChange]) -> Result<Option<u64>, StoreError> {

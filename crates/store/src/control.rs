@@ -34,7 +34,7 @@ pub enum MoveOutcome {
 
 /// The part of a cluster's records that a data folder holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum InFolder {
+pub enum FolderRecords {
     /// Nothing.
     Nothing,
     /// Some records, and the bucket never had any of the last kind: an owner moves them.
@@ -83,14 +83,14 @@ impl ControlPlane {
     ///
     /// # Errors
     /// Errors of the bucket. A folder that cannot be read counts as not empty.
-    pub fn in_folder(&self, store: &Store, kinds: &[&'static str]) -> Result<InFolder, StoreError> {
+    pub fn in_folder(&self, store: &Store, kinds: &[&'static str]) -> Result<FolderRecords, StoreError> {
         let has = |kind: &&'static str| !matches!(store.records(kind).names(), Ok(names) if names.is_empty());
         match kinds.last() {
             Some(last) if kinds.iter().any(has) => {
                 let beside = self.records(last).since(0)?.is_some();
-                Ok(if beside { InFolder::Beside } else { InFolder::Alone })
+                Ok(if beside { FolderRecords::Beside } else { FolderRecords::Alone })
             }
-            _ => Ok(InFolder::Nothing),
+            _ => Ok(FolderRecords::Nothing),
         }
     }
 
@@ -104,9 +104,9 @@ impl ControlPlane {
     pub fn move_in(&self, store: &Store, kinds: &[&'static str]) -> Result<MoveOutcome, StoreError> {
         // First: damage in a folder that does not count must not keep an owner from starting.
         match self.in_folder(store, kinds)? {
-            InFolder::Nothing => return Ok(MoveOutcome::Nothing),
-            InFolder::Beside => return Ok(MoveOutcome::Kept),
-            InFolder::Alone => {}
+            FolderRecords::Nothing => return Ok(MoveOutcome::Nothing),
+            FolderRecords::Beside => return Ok(MoveOutcome::Kept),
+            FolderRecords::Alone => {}
         }
         let read = |kind: &&'static str| {
             let records = store.records(kind);

@@ -85,7 +85,7 @@ pub use collection::pending::{PendingWrite, WriteStep};
 pub use collection::prior::PriorEventReader;
 pub use collection::since::EventsSince;
 pub use collection::{Collection, DeleteReceipt, KEY_BYTES_MAX, OnConflict, Work, Write, WriteReceipt};
-pub use control::{ControlPlane, InFolder, MoveOutcome};
+pub use control::{ControlPlane, FolderRecords, MoveOutcome};
 pub use disk_storage::DiskStorage;
 pub use error::{Damaged, Problem, SnapshotGone, StoreError, WriteError};
 pub use expiry::ExpiryOutcome;

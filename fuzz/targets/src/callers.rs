@@ -1,16 +1,16 @@
 //! Credentials that callers present, and the records kept of them.
 
 use meridian_admission::identity::{Credential, Registry, Vault, VaultError};
-use meridian_model::{RecordChange, RecordNews};
+use meridian_model::{RecordChange, RecordChanges};
 use std::sync::Arc;
 
 /// Read-only records in memory.
 pub struct Kept(pub Vec<(String, Vec<u8>)>);
 
 impl Vault for Kept {
-    fn since(&self, version: u64) -> Result<Option<RecordNews>, VaultError> {
+    fn since(&self, version: u64) -> Result<Option<RecordChanges>, VaultError> {
         let changes = self.0.iter().map(|(name, content)| RecordChange::put(name, content.clone())).collect();
-        Ok((version == 0).then_some(RecordNews { version: 1, whole: true, changes }))
+        Ok((version == 0).then_some(RecordChanges { version: 1, whole: true, changes }))
     }
 
     fn commit(&self, _: u64, _: &[RecordChange]) -> Result<Option<u64>, VaultError> {

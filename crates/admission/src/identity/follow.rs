@@ -29,7 +29,7 @@ struct Changes {
 
 /// The callers, ledgers and sessions that a set of changes ends.
 #[derive(Default)]
-struct Ends {
+struct Revocations {
     callers: Vec<Caller>,
     ledgers: Vec<Arc<Ledger>>,
     /// Removed and suspended tenants.
@@ -194,7 +194,7 @@ impl Registry {
             self.sessions.take_changes((&self.now.load(), &self.issuers), changes.sessions, shared);
             return (Vec::new(), BTreeSet::new());
         }
-        let (mut state, mut ends) = (State::clone(&self.now.load()), Ends::default());
+        let (mut state, mut ends) = (State::clone(&self.now.load()), Revocations::default());
         // The order matters: users and token callers belong to tenants, sessions to users.
         for (name, tenant) in changes.tenants {
             state.take_tenant(name, tenant, &mut ends);
@@ -252,7 +252,7 @@ impl Changes {
     }
 }
 
-impl Ends {
+impl Revocations {
     /// Returns whether the change may involve sessions.
     fn of_sessions(&self) -> bool {
         !(self.gone.is_empty() && self.suspended.is_empty() && self.logins.is_empty())
@@ -267,7 +267,7 @@ impl Ends {
 }
 
 impl State {
-    fn take_tenant(&mut self, name: String, tenant: Option<Tenant>, ends: &mut Ends) {
+    fn take_tenant(&mut self, name: String, tenant: Option<Tenant>, ends: &mut Revocations) {
         // The default tenant exists even without a record, and never ends.
         let tenant = tenant.or_else(|| (name == DEFAULT_TENANT).then(|| Tenant::new(DEFAULT_TENANT)));
         let before = self.tenants.get(&name).map(|member| &member.tenant);
@@ -293,7 +293,7 @@ impl State {
         }
     }
 
-    fn take_users(&mut self, changes: Vec<(String, Option<User>)>, ends: &mut Ends) {
+    fn take_users(&mut self, changes: Vec<(String, Option<User>)>, ends: &mut Revocations) {
         if changes.is_empty() {
             return;
         }
@@ -315,7 +315,7 @@ impl State {
         }
     }
 
-    fn take_token(&mut self, id: String, token: Option<Token>, ends: &mut Ends) {
+    fn take_token(&mut self, id: String, token: Option<Token>, ends: &mut Revocations) {
         // A token never changes, so holders of its caller continue.
         if token.is_some() && self.tokens.get(&id).is_some_and(|known| Some(&known.token) == token.as_ref()) {
             return;
@@ -329,7 +329,7 @@ impl State {
 
     /// Voids the identities of tokens of suspended tenants, and gives the tokens new ones. Work for the old identities
     /// ends; a token used again after the suspension is served.
-    fn renew_callers(&mut self, ends: &mut Ends) {
+    fn renew_callers(&mut self, ends: &mut Revocations) {
         if ends.suspended.is_empty() {
             return;
         }

@@ -10,7 +10,7 @@ use super::{Caller, DEFAULT_TENANT, Identity, Login, Tenant, Token, User, token}
 use crate::ledger::Ledger;
 use arc_swap::ArcSwap;
 use meridian_model::policy::access::{Grant, Role};
-use meridian_model::{Invalid, RecordChange, RecordNews};
+use meridian_model::{Invalid, RecordChange, RecordChanges};
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -36,7 +36,7 @@ pub(super) const KINDS: Kinds = Kinds { token: "token-", tenant: "tenant-", user
 pub trait Vault: Send + Sync {
     /// Returns the changes after a version of the records; `None` if that version is the newest. Version 0 precedes
     /// all.
-    fn since(&self, version: u64) -> Result<Option<RecordNews>, VaultError>;
+    fn since(&self, version: u64) -> Result<Option<RecordChanges>, VaultError>;
 
     /// Returns the records that [`Vault::since`] left out of all, because they are damaged, and what is wrong with each.
     fn damaged(&self) -> Vec<(String, String)> {

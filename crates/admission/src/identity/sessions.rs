@@ -47,11 +47,11 @@ pub(super) struct Sessions {
     stale: Mutex<BTreeSet<String>>,
     /// Sessions that are valid only at other servers, whose rules differ, by id. Their records stay until the sessions
     /// end.
-    foreign: Mutex<HashMap<String, Foreign>>,
+    foreign: Mutex<HashMap<String, ForeignSession>>,
 }
 
 /// What determines the end of a foreign session: its time, and its tenant (`None` for an operator).
-struct Foreign {
+struct ForeignSession {
     expires: i64,
     tenant: Option<String>,
 }
@@ -102,7 +102,7 @@ impl Sessions {
                     let session = state.session_at(record).ok();
                     // The tenant exists and is not suspended.
                     if session.is_some() && !is_of_here {
-                        foreign.insert(id, Foreign { expires, tenant });
+                        foreign.insert(id, ForeignSession { expires, tenant });
                         continue;
                     }
                     session

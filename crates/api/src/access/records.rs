@@ -2,7 +2,7 @@
 
 use meridian_admission::identity::{Vault, VaultError};
 use meridian_backend::{Records, StoreError};
-use meridian_model::{RecordChange, RecordNews};
+use meridian_model::{RecordChange, RecordChanges};
 use parking_lot::Mutex;
 use std::sync::Arc;
 
@@ -10,14 +10,14 @@ use std::sync::Arc;
 pub const RECORDS: &str = "access";
 
 /// The vault of a server.
-pub struct InRecords {
+pub struct RecordVault {
     records: Arc<dyn Records>,
     /// The records that were left out when all were read, and why.
     damaged: Mutex<Vec<(String, String)>>,
 }
 
-impl Vault for InRecords {
-    fn since(&self, version: u64) -> Result<Option<RecordNews>, VaultError> {
+impl Vault for RecordVault {
+    fn since(&self, version: u64) -> Result<Option<RecordChanges>, VaultError> {
         match self.records.is_shared() || version > 0 {
             true => self.records.since(version).map_err(|error| self.error_of(error)),
             false => self.all().map(Some),
@@ -37,14 +37,14 @@ impl Vault for InRecords {
     }
 }
 
-impl InRecords {
+impl RecordVault {
     /// Creates the vault over these records.
-    pub fn new(records: Arc<dyn Records>) -> InRecords {
-        InRecords { records, damaged: Mutex::default() }
+    pub fn new(records: Arc<dyn Records>) -> RecordVault {
+        RecordVault { records, damaged: Mutex::default() }
     }
 
     /// Reads all records of a folder, each of which is a file of its own. Leaves out damaged ones.
-    fn all(&self) -> Result<RecordNews, VaultError> {
+    fn all(&self) -> Result<RecordChanges, VaultError> {
         let (mut changes, mut damaged) = (Vec::new(), Vec::new());
         for name in self.records.names().map_err(|error| self.error_of(error))? {
             match self.records.get(&name) {
@@ -58,7 +58,7 @@ impl InRecords {
             }
         }
         *self.damaged.lock() = damaged;
-        Ok(RecordNews { version: 1, whole: true, changes })
+        Ok(RecordChanges { version: 1, whole: true, changes })
     }
 
     fn error_of(&self, error: StoreError) -> VaultError {

@@ -1,6 +1,6 @@
 //! `/tenants`: operators create, change and remove tenants.
 
-use crate::access::audit::Note;
+use crate::access::audit::AuditDetails;
 use crate::contract::{TenantInfo, TenantList};
 use crate::protocol::params::Params;
 use crate::protocol::problem::{Kind, Problem, Result};
@@ -61,7 +61,7 @@ const EXPECTED_CHANGE: &str =
 
 impl Input {
     /// Describes the act for the audit log.
-    fn note(&self, tenant: &str) -> Note {
+    fn note(&self, tenant: &str) -> AuditDetails {
         let or_none = |value: Option<String>| value.unwrap_or_else(|| "none".to_owned());
         let mut words = Vec::new();
         words.extend(self.weight.map(|weight| format!("weight {weight}")));
@@ -70,7 +70,7 @@ impl Input {
         let limit = |limit: &Value| or_none(limit.as_u64().map(|limit| limit.to_string()));
         words.extend(self.quotas.iter().map(|(name, value)| format!("{name} {}", limit(value))));
         let change = (!words.is_empty()).then(|| words.join(", "));
-        Note { tenant: Some(tenant.to_owned()), target: Some(format!("/tenants/{tenant}")), change }
+        AuditDetails { tenant: Some(tenant.to_owned()), target: Some(format!("/tenants/{tenant}")), change }
     }
 
     fn check(&self, tenant: &str) -> Result<Change> {
@@ -219,7 +219,7 @@ pub async fn delete(state: Scope, Path(name): Path<String>, context: Context) ->
     state.share_out();
     tracing::info!(by = &*state.caller().name, tenant = name, "tenant removed");
     let mut response = respond::no_content();
-    response.extensions_mut().insert(Note { tenant: Some(name), ..Note::default() });
+    response.extensions_mut().insert(AuditDetails { tenant: Some(name), ..AuditDetails::default() });
     Ok(response)
 }
 

@@ -1,6 +1,6 @@
 //! `/tokens`: an admin manages the tokens of its tenant, an operator those of every tenant.
 
-use crate::access::audit::Note;
+use crate::access::audit::AuditDetails;
 use crate::contract::{DamagedToken, TokenAnswer, TokenInfo, TokenList};
 use crate::protocol::params::Params;
 use crate::protocol::problem::{Kind, Problem, Result};
@@ -49,10 +49,10 @@ pub async fn post(state: Scope, context: Context, body: Body) -> Result<Response
 }
 
 /// Describes the act for the audit log.
-fn note(token: &Token) -> Note {
+fn note(token: &Token) -> AuditDetails {
     let until =
         token.expires.map_or_else(|| "without end".to_owned(), |t| format!("until {}", time::format_instant(t)));
-    Note {
+    AuditDetails {
         tenant: Some(token.tenant.clone()),
         target: Some(format!("/tokens/{}", token.id)),
         change: Some(format!("{} over {}, {until}", token.role, token.collections)),
@@ -126,7 +126,7 @@ pub async fn delete(state: Scope, Path(id): Path<String>, context: Context) -> R
     let token = super::change(&state, move |state| state.registry.revoke_token(tenant(state), &revoked)).await?;
     tracing::info!(by = &*state.caller().name, token = id, "token revoked");
     let mut response = respond::no_content();
-    response.extensions_mut().insert(Note { tenant: Some(token.tenant), ..Note::default() });
+    response.extensions_mut().insert(AuditDetails { tenant: Some(token.tenant), ..AuditDetails::default() });
     Ok(response)
 }
 

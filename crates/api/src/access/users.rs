@@ -1,6 +1,6 @@
 //! `/users`: an admin manages the users of its tenant, an operator those of every tenant.
 
-use crate::access::audit::Note;
+use crate::access::audit::AuditDetails;
 use crate::contract::{UserInfo, UserList};
 use crate::protocol::params::Params;
 use crate::protocol::problem::{Kind, Problem, Result};
@@ -33,7 +33,7 @@ struct Input {
 /// The requested changes; absent settings stay.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct AskedChange {
+struct UserChangeInput {
     role: Option<String>,
     collections: Option<String>,
     password: Option<String>,
@@ -87,7 +87,7 @@ pub async fn list(state: Scope, context: Context) -> Result<Response> {
 /// `PATCH /users/{name}`
 pub async fn patch(state: Scope, Path(name): Path<String>, context: Context, body: Body) -> Result<Response> {
     Params::parse(context.query.as_deref())?.finish()?;
-    let asked: AskedChange = super::read(&state, &context, body, EXPECTED_CHANGE).await?;
+    let asked: UserChangeInput = super::read(&state, &context, body, EXPECTED_CHANGE).await?;
     // Looked up once and passed on: if another caller changes the user meanwhile, its stamp differs and the change is
     // refused.
     let user = find(&state, &name)?;
@@ -122,15 +122,15 @@ pub async fn delete(state: Scope, Path(name): Path<String>, context: Context) ->
     super::change(&state, move |state| state.registry.remove_user(&removed)).await?;
     tracing::info!(by = &*state.caller().name, user = %user.login(), "user removed");
     let mut response = respond::no_content();
-    response.extensions_mut().insert(Note { tenant: Some(user.tenant.clone()), ..Note::default() });
+    response.extensions_mut().insert(AuditDetails { tenant: Some(user.tenant.clone()), ..AuditDetails::default() });
     Ok(response)
 }
 
 /// Describes the act for the audit log.
-fn note(user: &User, password: bool) -> Note {
+fn note(user: &User, password: bool) -> AuditDetails {
     let state = if user.disabled { ", disabled" } else { "" };
     let secret = if password { ", a new password" } else { "" };
-    Note {
+    AuditDetails {
         tenant: Some(user.tenant.clone()),
         target: Some(format!("/users/{}", user.name)),
         change: Some(format!("{} over {}{state}{secret}", user.role, user.collections)),

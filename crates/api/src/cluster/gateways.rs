@@ -29,7 +29,7 @@ pub struct Gateway {
 
 /// Which gateway runs the saved searches of a slot.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Runs {
+pub enum SlotRunner {
     /// No known gateway.
     #[default]
     Nobody,
@@ -40,7 +40,7 @@ pub enum Runs {
 }
 
 /// The runner of each slot.
-pub type RunsEach = [Runs; SLOTS as usize];
+pub type SlotRunners = [SlotRunner; SLOTS as usize];
 
 /// The other gateways, and the runner of each slot's saved searches.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ pub struct Gateways {
     /// The key that requests relayed to this gateway must carry. Every process that can read the bucket knows it.
     key: Box<str>,
     others: watch::Sender<BTreeMap<u64, Gateway>>,
-    runs: watch::Sender<RunsEach>,
+    runners: watch::Sender<SlotRunners>,
     /// Set when this gateway stops; relayed requests then end.
     stopping: watch::Sender<bool>,
     client: Client,
@@ -93,8 +93,9 @@ impl Gateways {
             builder = builder.tls_certs_merge(authorities);
         }
         let client = builder.build().map_err(|e| format!("no HTTP client: {e}"))?;
-        let (others, runs, stopping) = (watch::Sender::default(), watch::Sender::default(), watch::Sender::default());
-        Ok(Gateways { number, key: key.into(), others, runs, stopping, client })
+        let (others, runners, stopping) =
+            (watch::Sender::default(), watch::Sender::default(), watch::Sender::default());
+        Ok(Gateways { number, key: key.into(), others, runners, stopping, client })
     }
 
     /// Returns the number of this gateway.
@@ -118,21 +119,21 @@ impl Gateways {
     }
 
     /// Sets which gateway runs the saved searches of a slot from now on.
-    pub fn set_runs(&self, slot: Slot, runs: Runs) {
-        self.runs.send_if_modified(|known| match known.get_mut(usize::from(slot.number())) {
-            Some(known) => std::mem::replace(known, runs) != runs,
+    pub fn set_runner(&self, slot: Slot, runner: SlotRunner) {
+        self.runners.send_if_modified(|known| match known.get_mut(usize::from(slot.number())) {
+            Some(known) => std::mem::replace(known, runner) != runner,
             None => false,
         });
     }
 
     /// Returns which gateway runs the saved searches of each slot.
-    pub fn runs(&self) -> RunsEach {
-        *self.runs.borrow()
+    pub fn runners(&self) -> SlotRunners {
+        *self.runners.borrow()
     }
 
     /// Returns which gateway runs the saved searches of a slot.
-    pub fn runs_of(&self, slot: Slot) -> Runs {
-        self.runs().get(usize::from(slot.number())).copied().unwrap_or_default()
+    pub fn runner_of(&self, slot: Slot) -> SlotRunner {
+        self.runners().get(usize::from(slot.number())).copied().unwrap_or_default()
     }
 
     /// Returns another gateway by its number. An unknown one may have just started, so this waits until its
@@ -159,13 +160,13 @@ impl Gateways {
 
     /// Completes once this gateway stops. Given a slot, also completes once a gateway other than the named one runs its
     /// saved searches. The previous one may be paused, and unable to report that.
-    pub fn closed(&self, of: Option<(Slot, Runs)>) -> impl Future<Output = ()> + Send + 'static {
-        let (mut stopping, mut now) = (self.stopping.subscribe(), self.runs.subscribe());
+    pub fn closed(&self, of: Option<(Slot, SlotRunner)>) -> impl Future<Output = ()> + Send + 'static {
+        let (mut stopping, mut now) = (self.stopping.subscribe(), self.runners.subscribe());
         async move {
             // An error means that the sender has been dropped too.
             tokio::select! {
                 _ = stopping.wait_for(|stopping| *stopping) => {}
-                _ = now.wait_for(|now| of.is_some_and(|(slot, runs)| now[usize::from(slot.number())] != runs)) => {}
+                _ = now.wait_for(|now| of.is_some_and(|(slot, runner)| now[usize::from(slot.number())] != runner)) => {}
             }
         }
     }

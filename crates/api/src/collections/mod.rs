@@ -13,7 +13,7 @@ mod settings;
 pub mod tiles;
 pub mod tilesets;
 
-use crate::access::audit::{NEW_NAME, Note};
+use crate::access::audit::{AuditDetails, NEW_NAME};
 use crate::contract::links::{self, link};
 use crate::contract::text::retention_text;
 use crate::contract::{Collection as Described, CollectionList, CollectionStatus, Extent, Spatial, Temporal};
@@ -206,7 +206,9 @@ fn rename(state: &Scope, context: &Context, name: &str, new: &str) -> Result<Res
     let mut headers = HeaderMap::new();
     respond::insert(&mut headers, header::LOCATION, &context.url(&path(new)));
     let mut response = (headers, respond::json("application/json", &describe(context, &*collection))?).into_response();
-    response.extensions_mut().insert(Note { change: Some(format!("{NEW_NAME}{new}")), ..Note::default() });
+    response
+        .extensions_mut()
+        .insert(AuditDetails { change: Some(format!("{NEW_NAME}{new}")), ..AuditDetails::default() });
     Ok(response)
 }
 

@@ -1,6 +1,6 @@
 //! Settings of a collection. A change that removes events must be confirmed with their number.
 
-use crate::access::audit::Note;
+use crate::access::audit::AuditDetails;
 use crate::contract::text::retention_text;
 use crate::protocol::params::Params;
 use crate::protocol::problem::{Kind, Problem, Result};
@@ -112,7 +112,7 @@ pub fn read(collection: &dyn Collection, change: Map<String, Value>) -> Result<(
 }
 
 /// Describes a change for the audit log.
-pub fn note(named: &SettingsChange, fields: &[Field]) -> Note {
+pub fn note(named: &SettingsChange, fields: &[Field]) -> AuditDetails {
     let mut words = Vec::new();
     if let Some(retention) = named.retention {
         words.push(format!("retention {}", retention.map_or_else(|| "none".to_owned(), retention_text)));
@@ -124,7 +124,7 @@ pub fn note(named: &SettingsChange, fields: &[Field]) -> Note {
         words.push(format!("partitions {partitions}"));
     }
     words.extend(fields.iter().map(|field| format!("new property {}", field.name)));
-    Note { change: (!words.is_empty()).then(|| words.join(", ")), ..Note::default() }
+    AuditDetails { change: (!words.is_empty()).then(|| words.join(", ")), ..AuditDetails::default() }
 }
 
 /// Parses properties that the schema does not have yet; all must be optional.

@@ -34,7 +34,7 @@ const TIMES: usize = 2;
 
 /// The metadata of the last message.
 #[derive(Debug, Serialize)]
-struct Last {
+struct FinalMetadata {
     /// Whether nothing is missing.
     complete: bool,
     /// The parts that are missing because files are damaged.
@@ -50,11 +50,11 @@ struct Last {
     rows: u64,
 }
 
-impl Last {
-    fn of(headers: &HeaderMap) -> Last {
+impl FinalMetadata {
+    fn of(headers: &HeaderMap) -> FinalMetadata {
         let text = |name: &HeaderName| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
         let missing = text(&respond::MISSING);
-        Last {
+        FinalMetadata {
             complete: missing.is_none(),
             missing,
             snapshot: text(&respond::SNAPSHOT),
@@ -85,7 +85,7 @@ struct ResponseStream {
     budget: ByteBudget,
     share: ByteShare,
     schema: Option<Schema>,
-    last: Last,
+    last: FinalMetadata,
     ended: bool,
 }
 
@@ -103,7 +103,7 @@ pub fn messages(
         share: budget.empty(),
         budget,
         schema: None,
-        last: Last::of(&parts.headers),
+        last: FinalMetadata::of(&parts.headers),
         ended: false,
     };
     try_unfold(stream, |mut stream| async move {

@@ -8,7 +8,7 @@ use super::status;
 use super::ticket::{self, Ticket, Tickets};
 use crate::entry::Entry;
 use crate::protocol::problem::Problem;
-use crate::request::ask::{Described, FlightListing, FlightOperation};
+use crate::request::ask::{FlightListing, FlightOperation, ResponseDescription};
 use arrow_flight::flight_service_server::FlightService;
 use arrow_flight::{
     Action, ActionType, Criteria, Empty, FlightData, FlightDescriptor, FlightEndpoint, FlightInfo, HandshakeRequest,
@@ -38,10 +38,10 @@ impl Service {
     }
 
     /// Requests the description of the answer to a question.
-    async fn describe(&self, call: &Call, asked: &FlightQuery) -> Result<Described, Status> {
+    async fn describe(&self, call: &Call, asked: &FlightQuery) -> Result<ResponseDescription, Status> {
         let ask = FlightOperation::Describe { parts: asked.parts };
         let mut response = call.ask(&self.entry, &asked.question.target(), ask).await?;
-        let described = response.extensions_mut().remove::<Described>();
+        let described = response.extensions_mut().remove::<ResponseDescription>();
         described.ok_or_else(|| status::internal("an answer that does not describe itself"))
     }
 
@@ -67,8 +67,8 @@ impl Service {
         }
     }
 
-    fn info(&self, call: &Call, asked: FlightQuery, described: Described) -> Result<FlightInfo, Status> {
-        let Described { schema, rows, snapshot, began, cuts } = described;
+    fn info(&self, call: &Call, asked: FlightQuery, described: ResponseDescription) -> Result<FlightInfo, Status> {
+        let ResponseDescription { schema, rows, snapshot, began, cuts } = described;
         let is_ordered = asked.question.is_ordered();
         let mut info = FlightInfo::new()
             .with_total_records(rows.and_then(|rows| i64::try_from(rows).ok()).unwrap_or(-1))
@@ -145,7 +145,8 @@ impl FlightService for Service {
         for (name, schema) in collections {
             if name.starts_with(begins) {
                 let asked = FlightQuery { question: Question::all(&name), parts: 1 };
-                let described = Described { schema, rows: None, snapshot: None, began: None, cuts: Vec::new() };
+                let described =
+                    ResponseDescription { schema, rows: None, snapshot: None, began: None, cuts: Vec::new() };
                 let descriptor = FlightDescriptor::new_path(vec![name]);
                 infos.push(self.info(&call, asked, described)?.with_descriptor(descriptor));
             }

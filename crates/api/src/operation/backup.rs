@@ -1,6 +1,6 @@
 //! `/backup`: all data or one tenant, as a tar for a backup folder.
 
-use crate::access::audit::Note;
+use crate::access::audit::AuditDetails;
 use crate::access::records::RECORDS;
 use crate::protocol::params::Params;
 use crate::protocol::problem::{Kind, Problem, Result};
@@ -13,7 +13,7 @@ use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 use meridian_admission::identity;
-use meridian_backend::{BackupKey, BackupOf, BackupScope, StoreError};
+use meridian_backend::{BackupKey, BackupOptions, BackupScope, StoreError};
 use meridian_model::{Invalid, RecordPart};
 use meridian_saved::SavedSlots;
 use serde::Deserialize;
@@ -74,7 +74,7 @@ pub async fn post(state: Scope, context: Context, body: Body) -> Result<Response
         let mut out = ResponseWriter { sink, begun: false, failed: None };
         let scope = scope(&shared.saved, request.tenant, key).map_err(errors::store_problem)?;
         let cancelled = || control.check().is_err();
-        let what = BackupOf { scope: &scope, have: &request.have, cancelled: &cancelled };
+        let what = BackupOptions { scope: &scope, have: &request.have, cancelled: &cancelled };
         let sent = backend.backup(&what, &mut out);
         // A connection error takes precedence over the backend error that follows from it.
         match (out.failed, sent) {
@@ -109,10 +109,10 @@ fn scope(saved: &SavedSlots, tenant: Option<String>, key: Option<BackupKey>) -> 
 }
 
 /// Describes the act for the audit log.
-fn note(tenant: Option<&str>, sealed: bool) -> Note {
+fn note(tenant: Option<&str>, sealed: bool) -> AuditDetails {
     let what = tenant.map_or_else(|| "everything".to_owned(), |tenant| format!("the tenant {tenant}"));
     let secrets = if sealed { "secrets sealed" } else { "without secrets" };
-    Note { tenant: tenant.map(str::to_owned), target: None, change: Some(format!("{what}, {secrets}")) }
+    AuditDetails { tenant: tenant.map(str::to_owned), target: None, change: Some(format!("{what}, {secrets}")) }
 }
 
 /// The response, started with the first bytes: until then a failure can still set the status.

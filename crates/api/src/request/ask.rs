@@ -11,7 +11,7 @@ use meridian_query::Cursor;
 /// What a Flight call demands from a route.
 #[derive(Debug, Clone)]
 pub enum FlightOperation {
-    /// Instead of the response, its schema and its number of rows: a [`Described`].
+    /// Instead of the response, its schema and its number of rows: a [`ResponseDescription`].
     Describe {
         /// Number of parts to split the response into.
         parts: usize,
@@ -56,7 +56,7 @@ impl BatchKey {
 
 /// A description of a response before it is read, as an extension of a response.
 #[derive(Debug, Clone)]
-pub struct Described {
+pub struct ResponseDescription {
     /// Its schema, as the first message of an Arrow stream.
     pub schema: Vec<u8>,
     /// The number of its rows, if known.

@@ -25,7 +25,7 @@ const GROWTH_BYTES: (usize, usize) = (4 << 10, 1 << 20);
 
 /// A body in memory, with its share of the memory for bodies.
 #[derive(Debug)]
-pub struct Received {
+pub struct ReceivedBody {
     /// The bytes.
     pub bytes: Bytes,
     held: ByteShare,
@@ -35,12 +35,12 @@ pub struct Received {
 ///
 /// # Errors
 /// 413 if it exceeds the limit, 408 if it stalls or trickles, 503 if all bodies together would take too much memory.
-pub async fn receive(state: &Scope, headers: &HeaderMap, body: Body) -> Result<Received> {
+pub async fn receive(state: &Scope, headers: &HeaderMap, body: Body) -> Result<ReceivedBody> {
     receive_up_to(state, headers, body, state.body_bytes_max()).await
 }
 
 /// Reads a body of at most `limit` bytes to its end.
-pub async fn receive_up_to(state: &Scope, headers: &HeaderMap, mut body: Body, limit: usize) -> Result<Received> {
+pub async fn receive_up_to(state: &Scope, headers: &HeaderMap, mut body: Body, limit: usize) -> Result<ReceivedBody> {
     let _body = observe::stage(Stage::Body);
     let length = headers.get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse::<u64>().ok());
     if length.is_some_and(|n| n > limit as u64) {
@@ -104,7 +104,7 @@ pub async fn receive_up_to(state: &Scope, headers: &HeaderMap, mut body: Body, l
     }
     // A body may take long, and its sender's credential may have ended meanwhile.
     state.still_valid()?;
-    Ok(Received { bytes: whole.unwrap_or_else(|| bytes.into()), held })
+    Ok(ReceivedBody { bytes: whole.unwrap_or_else(|| bytes.into()), held })
 }
 
 /// Parses a body as a JSON document that is kept while its request waits. Its memory, which may be many times the
@@ -115,7 +115,7 @@ pub async fn receive_up_to(state: &Scope, headers: &HeaderMap, mut body: Body, l
 pub async fn document(
     state: &Scope,
     lease: &Lease,
-    received: &mut Received,
+    received: &mut ReceivedBody,
     deadline: Instant,
 ) -> Result<serde_json::Result<Value>> {
     let read = json::<Value>(state, lease, &received.bytes, deadline).await?;

@@ -44,14 +44,14 @@ const REASON_BYTES: usize = 123;
 pub struct SocketClosed;
 
 /// The sending half of a socket.
-pub struct ToClient {
+pub struct SocketSender {
     sink: SplitSink<WebSocketStream<TokioIo<Upgraded>>, Message>,
     /// Whether a message was partly sent, so that no other can begin.
     in_message: bool,
 }
 
-impl ToClient {
-    /// Sends a UTF-8 text. Completes when the connection has accepted it; [`ToClient::flush`] sends it off.
+impl SocketSender {
+    /// Sends a UTF-8 text. Completes when the connection has accepted it; [`SocketSender::flush`] sends it off.
     pub async fn feed(&mut self, mut text: Bytes) -> Result<(), SocketClosed> {
         let mut kind = Data::Text;
         loop {
@@ -133,7 +133,7 @@ impl Upgrade {
 
     /// Upgrades, and runs `send` until it is done, the client disconnects or its credential is revoked. The client's
     /// messages are read but ignored: reading is how a disconnect is noticed while the client reads nothing.
-    pub fn carry<F>(self, send: impl FnOnce(ToClient) -> F + Send + 'static) -> Response
+    pub fn carry<F>(self, send: impl FnOnce(SocketSender) -> F + Send + 'static) -> Response
     where
         F: Future<Output = ()> + Send,
     {
@@ -159,7 +159,7 @@ impl Upgrade {
             };
             // Whichever ends first drops the others, and with them the connection.
             tokio::select! {
-                () = send(ToClient { sink, in_message: false }) => {}
+                () = send(SocketSender { sink, in_message: false }) => {}
                 () = disconnected => {}
                 () = void(caller, state) => {}
             }
@@ -184,12 +184,12 @@ fn is_listed(headers: &HeaderMap, name: &HeaderName, word: &str) -> bool {
 }
 
 /// The upgrade that a request asks for, if any.
-pub struct MayUpgrade(pub Option<Upgrade>);
+pub struct OptionalUpgrade(pub Option<Upgrade>);
 
-impl FromRequestParts<AppState> for MayUpgrade {
+impl FromRequestParts<AppState> for OptionalUpgrade {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Infallible> {
-        Ok(MayUpgrade(Upgrade::of(parts, state)))
+        Ok(OptionalUpgrade(Upgrade::of(parts, state)))
     }
 }

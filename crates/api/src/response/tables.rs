@@ -1,7 +1,7 @@
 //! Encodes answers that are neither events nor groups as Arrow streams, and describes answers.
 
 use crate::protocol::problem::{Problem, Result};
-use crate::request::ask::Described;
+use crate::request::ask::ResponseDescription;
 use crate::response::arrow_stream::{instant, stream};
 use arrow_array::builder::BinaryBuilder;
 use arrow_array::{Int32Array, Int64Array, TimestampMicrosecondArray};
@@ -83,11 +83,11 @@ pub fn track(points: &[TrackPoint]) -> Result<Vec<u8>> {
 pub fn described(schema: &ArrowSchema) -> Result<Response> {
     let writer = StreamWriter::try_new(Vec::new(), schema).map_err(Problem::internal)?;
     let schema = writer.get_ref().clone();
-    Ok(response(Described { schema, rows: None, snapshot: None, began: None, cuts: Vec::new() }))
+    Ok(response(ResponseDescription { schema, rows: None, snapshot: None, began: None, cuts: Vec::new() }))
 }
 
 /// Returns a response that describes an answer.
-pub fn response(described: Described) -> Response {
+pub fn response(described: ResponseDescription) -> Response {
     let mut response = Response::default();
     response.extensions_mut().insert(described);
     response

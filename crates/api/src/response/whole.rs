@@ -133,7 +133,7 @@ fn complete(mut body: Body) -> std::result::Result<Bytes, Body> {
 
 /// Returns bytes that return their share of the budget once they are written or dropped.
 pub fn of_share(bytes: Vec<u8>, share: ByteShare) -> Bytes {
-    Bytes::from_owner(Owned { bytes, _held: share })
+    Bytes::from_owner(OwnedBytes { bytes, _held: share })
 }
 
 /// Returns the body of a complete response whose bytes are charged. Its client can be evicted for `min` bytes and more.
@@ -148,7 +148,7 @@ pub fn evictable(
         extensions.insert(MemoryMark::Counted);
         return Body::from(bytes);
     }
-    let unread = Arc::new(Unread {
+    let unread = Arc::new(UnreadResponse {
         answers: answers.clone(),
         bytes: bytes.len(),
         at: Mutex::new(Progress::Since(Instant::now())),
@@ -156,29 +156,29 @@ pub fn evictable(
     });
     extensions.insert(MemoryMark::Evictable);
     extensions.insert(unread.hang_up.clone());
-    let registration = Written { unread: unread.clone(), _registration: state.readers.register(unread.clone()) };
-    Body::new(SlicedBody { rest: Bytes::from_owner(Owned { bytes, _held: registration }), unread })
+    let registration = UnreadGuard { unread: unread.clone(), _registration: state.readers.register(unread.clone()) };
+    Body::new(SlicedBody { rest: Bytes::from_owner(OwnedBytes { bytes, _held: registration }), unread })
 }
 
 /// Bytes with what is given back once they are written or dropped.
-struct Owned<B, H> {
+struct OwnedBytes<B, H> {
     bytes: B,
     _held: H,
 }
 
-impl<B: AsRef<[u8]>, H> AsRef<[u8]> for Owned<B, H> {
+impl<B: AsRef<[u8]>, H> AsRef<[u8]> for OwnedBytes<B, H> {
     fn as_ref(&self) -> &[u8] {
         self.bytes.as_ref()
     }
 }
 
 /// The registration of an unread response, until all of its bytes are written or dropped.
-struct Written {
-    unread: Arc<Unread>,
+struct UnreadGuard {
+    unread: Arc<UnreadResponse>,
     _registration: Registration,
 }
 
-impl Drop for Written {
+impl Drop for UnreadGuard {
     fn drop(&mut self) {
         let mut at = self.unread.at.lock();
         // A late eviction would end the connection's next response.
@@ -191,7 +191,7 @@ impl Drop for Written {
 /// Bytes in slices: the connection takes the next one once it has written the one before.
 struct SlicedBody {
     rest: Bytes,
-    unread: Arc<Unread>,
+    unread: Arc<UnreadResponse>,
 }
 
 impl HttpBody for SlicedBody {
@@ -221,7 +221,7 @@ impl HttpBody for SlicedBody {
 }
 
 /// A complete response that its client has not received yet, as far as known.
-struct Unread {
+struct UnreadResponse {
     answers: ByteBudget,
     bytes: usize,
     at: Mutex<Progress>,
@@ -238,7 +238,7 @@ enum Progress {
     Evicted(Instant),
 }
 
-impl Unread {
+impl UnreadResponse {
     /// Records that the connection has taken so many bytes.
     fn took(&self, bytes: usize) {
         let mut at = self.at.lock();
@@ -248,7 +248,7 @@ impl Unread {
     }
 }
 
-impl UnreadData for Unread {
+impl UnreadData for UnreadResponse {
     fn answers(&self) -> &ByteBudget {
         &self.answers
     }
@@ -286,15 +286,15 @@ mod tests {
     use super::*;
     use crate::state::readers::Readers;
 
-    fn sliced(bytes: usize) -> (SlicedBody, Arc<Unread>) {
+    fn sliced(bytes: usize) -> (SlicedBody, Arc<UnreadResponse>) {
         let answers = ByteBudget::new(1 << 20);
         let at = Mutex::new(Progress::Since(Instant::now()));
-        let unread = Arc::new(Unread { answers, bytes, at, hang_up: HangUp::default() });
+        let unread = Arc::new(UnreadResponse { answers, bytes, at, hang_up: HangUp::default() });
         let registration = Readers::default().register(unread.clone());
-        let held = Written { unread: unread.clone(), _registration: registration };
+        let held = UnreadGuard { unread: unread.clone(), _registration: registration };
         (
             SlicedBody {
-                rest: Bytes::from_owner(Owned { bytes: vec![7; bytes], _held: held }),
+                rest: Bytes::from_owner(OwnedBytes { bytes: vec![7; bytes], _held: held }),
                 unread: unread.clone(),
             },
             unread,

@@ -37,19 +37,19 @@ const TEXT_BYTES_MAX: usize = 64 << 10;
 const ID_BYTES_MAX: usize = 1_024;
 
 /// Stores results in collections of this server.
-pub struct InCollections {
+pub struct CollectionResults {
     registry: Arc<Registry>,
     clock: Arc<dyn Clock>,
 }
 
-impl InCollections {
+impl CollectionResults {
     /// Creates a keeper that writes to the collections of the searching caller.
-    pub fn new(registry: Arc<Registry>, clock: Arc<dyn Clock>) -> InCollections {
-        InCollections { registry, clock }
+    pub fn new(registry: Arc<Registry>, clock: Arc<dyn Clock>) -> CollectionResults {
+        CollectionResults { registry, clock }
     }
 }
 
-impl ResultStore for InCollections {
+impl ResultStore for CollectionResults {
     fn prepare(&self, view: &View, keep: &KeepOptions) -> Result<(), Refusal> {
         view.caller().ledger.check_write().map_err(Refusal::Quota)?;
         match view.collection(&keep.collection)? {
@@ -218,7 +218,7 @@ fn id(provider: &str, own: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::access::records::{InRecords, RECORDS};
+    use crate::access::records::{RECORDS, RecordVault};
     use meridian_admission::identity::NewToken;
     use meridian_backend::{Backend, Embedded, Seams};
     use meridian_model::policy::access::{Grant, Role};
@@ -229,12 +229,12 @@ mod tests {
         let seams = Seams::real();
         let store = Arc::new(Store::open(Options::ephemeral(), seams.clone()).unwrap());
         let backend: Arc<dyn Backend> = Embedded::new(store);
-        let registry = Arc::new(Registry::open(Arc::new(InRecords::new(backend.records(RECORDS)))).unwrap());
+        let registry = Arc::new(Registry::open(Arc::new(RecordVault::new(backend.records(RECORDS)))).unwrap());
         let new = NewToken { tenant: None, grant: Grant::over_all(Role::Operator), expires: None };
         let (_, text) = registry.create_token(&new, seams.clock.now()).unwrap();
         let view = View::new(backend, registry.caller(&text, seams.clock.now()).unwrap());
         view.create("kept", schema(), Settings::default()).unwrap();
-        let keeper = InCollections::new(registry.clone(), seams.clock.clone());
+        let keeper = CollectionResults::new(registry.clone(), seams.clock.clone());
         let keep = KeepOptions { collection: "kept".to_owned(), age: None };
         let write = || keeper.write(&view, &keep, "search", "provider", &[]);
         assert_eq!(write(), Ok(()));

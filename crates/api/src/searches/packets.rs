@@ -13,7 +13,7 @@ use crate::request::context::Context;
 use crate::request::dispatch::Path;
 use crate::request::scope::Scope;
 use crate::response::respond;
-use crate::response::socket::{CloseCode, MayUpgrade, ToClient, Upgrade};
+use crate::response::socket::{CloseCode, OptionalUpgrade, SocketSender, Upgrade};
 use crate::response::sse::{self, SseSender};
 use axum::http::HeaderName;
 use axum::response::Response;
@@ -32,7 +32,7 @@ const RETRY: &str = "retry: 200\n\n";
 pub async fn get(
     state: Scope,
     Path(id): Path<String>,
-    MayUpgrade(socket): MayUpgrade,
+    OptionalUpgrade(socket): OptionalUpgrade,
     context: Context,
 ) -> Result<Response> {
     let from = position(&context)?.unwrap_or(0);
@@ -82,7 +82,7 @@ pub(super) fn stream(outbox: &Arc<Outbox>, from: Option<u64>, socket: Option<Upg
     }
 }
 
-async fn send(mut to: ToClient, mut reader: Reader) {
+async fn send(mut to: SocketSender, mut reader: Reader) {
     loop {
         let sent = tokio::select! {
             packet = reader.next() => match packet {

@@ -11,7 +11,7 @@ use crate::request::dispatch::Path;
 use crate::request::errors;
 use crate::request::scope::Scope;
 use crate::response::respond;
-use crate::response::socket::MayUpgrade;
+use crate::response::socket::OptionalUpgrade;
 use crate::searches::relay;
 use axum::body::Body;
 use axum::http::{StatusCode, header};
@@ -110,7 +110,7 @@ pub async fn delete(state: Scope, Path(id): Path<String>, context: Context) -> R
 pub async fn stream(
     state: Scope,
     Path(id): Path<String>,
-    MayUpgrade(socket): MayUpgrade,
+    OptionalUpgrade(socket): OptionalUpgrade,
     context: Context,
 ) -> Result<Response> {
     let from = packets::position(&context)?;

@@ -2,11 +2,11 @@
 
 use crate::access;
 use crate::access::issuer_files;
-use crate::access::records::{InRecords, RECORDS};
+use crate::access::records::{RECORDS, RecordVault};
 use crate::cluster::member::Member;
 use crate::config::{ADMINISTRATION_BYTES, ServerConfig};
 use crate::operation::backup;
-use crate::searches::keep::InCollections;
+use crate::searches::keep::CollectionResults;
 use crate::server::background::GatedBackground;
 use crate::state::audit_log::Audit;
 use crate::state::event_streams::EventStreams;
@@ -63,7 +63,7 @@ impl AppState {
         let records = backend.records(RECORDS);
         let shares_registry = records.is_shared();
         let issuers = Issuers::new(config.issuers.clone());
-        let registry = Arc::new(Registry::open_trusting(Arc::new(InRecords::new(records)), issuers)?);
+        let registry = Arc::new(Registry::open_trusting(Arc::new(RecordVault::new(records)), issuers)?);
         for (id, why) in registry.damaged_tokens() {
             tracing::error!(token = id, "a damaged token admits nobody: {why}");
         }
@@ -81,7 +81,7 @@ impl AppState {
             seams.clock.clone(),
             seams.random.clone(),
         );
-        let keeper = InCollections::new(registry.clone(), seams.clock.clone());
+        let keeper = CollectionResults::new(registry.clone(), seams.clock.clone());
         let own = LocalProvider::new(seams.clock.clone()).admitted_by(gate.clone());
         let searches = searches.traced(tracer.clone()).numbered(config.gateways.as_ref().map(|own| own.number()));
         let searches = Arc::new(searches.keeping(Arc::new(keeper)).with(Arc::new(own)));

@@ -31,14 +31,14 @@ pub fn refused(ledger: &Ledger) -> [u64; REASONS] {
 }
 
 /// Processor time, and refusals by reason.
-type Used = (Duration, [u64; REASONS]);
+type TenantUsage = (Duration, [u64; REASONS]);
 
 /// The use of each tenant at one moment.
 #[derive(Debug, Clone)]
 pub struct Sample {
     /// When it was taken.
     pub at: Instant,
-    used: Arc<HashMap<Arc<str>, Used>>,
+    used: Arc<HashMap<Arc<str>, TenantUsage>>,
 }
 
 impl Sample {

@@ -2,7 +2,7 @@
 
 use meridian_backend::{Backend, Embedded, RecordSource};
 use meridian_query::Control;
-use meridian_remote::{OwnerAt, RemoteBackend, RemoteOptions, ServeOptions};
+use meridian_remote::{OwnerLocation, RemoteBackend, RemoteOptions, ServeOptions};
 use meridian_store::bucket::MemoryBucket;
 use meridian_store::seams::Seams;
 use meridian_store::{ControlPlane, Store};
@@ -16,8 +16,8 @@ use tokio::sync::{oneshot, watch};
 pub struct Owner {
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
-    address: watch::Sender<Option<OwnerAt>>,
-    known: OwnerAt,
+    address: watch::Sender<Option<OwnerLocation>>,
+    known: OwnerLocation,
 }
 
 impl Owner {
@@ -87,7 +87,7 @@ pub fn gateway(store: &Arc<Store>, seams: &Seams) -> (Arc<dyn Backend>, Owner) {
             meridian_remote::serve(embedded, listener, options, async move { drop(stopped.await) }).await.unwrap();
         });
     });
-    let known = OwnerAt::from(address.recv().unwrap().to_string());
+    let known = OwnerLocation::from(address.recv().unwrap().to_string());
     let (address, owner) = watch::channel(Some(known.clone()));
     let remote =
         RemoteBackend::connect(owner, records(store, seams), RemoteOptions::new(seams.random.clone())).unwrap();

@@ -6,8 +6,8 @@ use super::{
 };
 use meridian_model::time::format_instant;
 use meridian_store::bucket::{
-    self, Bucket, FlushedTotals, OnRoll, PIN_HELD, PinUse, ReaderPin, SERVER_HELD, Serves, StoredStatus, Survey,
-    SurveyedCollection,
+    self, Bucket, FlushedTotals, PIN_HELD, PinUse, ReaderPin, RollEntry, SERVER_HELD, ScanServerStatus, StoredStatus,
+    Survey, SurveyedCollection,
 };
 use meridian_store::seams::{Clock, Seams};
 use meridian_store::{SharedLog, StoreError, Term};
@@ -195,7 +195,7 @@ fn reader(pin: &ReaderPin, now: i64) -> Reader {
         age_ms: age(now, pin.written),
         counts: holds(now, pin.written, PIN_HELD),
         collections: collections.len() as u64,
-        scan: pin.serves.clone().map(|Serves { address, group, working, started, waiting }| Scan {
+        scan: pin.serves.clone().map(|ScanServerStatus { address, group, working, started, waiting }| Scan {
             address,
             group,
             working,
@@ -224,7 +224,7 @@ fn server(found: StoredStatus, now: i64) -> Server {
     }
 }
 
-fn node(found: OnRoll, now: i64) -> Node {
+fn node(found: RollEntry, now: i64) -> Node {
     let bucket::Node { node, role, program, level, address, condition, leases, .. } = found.node;
     let condition = match condition {
         bucket::Condition::Serves => Condition::Serves,

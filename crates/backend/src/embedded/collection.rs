@@ -36,7 +36,7 @@ const SMALL_BYTES: usize = 64 << 10;
 
 /// A collection of the store.
 #[derive(Debug, Clone)]
-pub(super) struct Local {
+pub(super) struct LocalCollection {
     /// The partitions of the collection in this process, including its own. No separate reference to its own is kept:
     /// every query clones this struct, and all threads change the same reference counts.
     pub(super) held: Partitions,
@@ -45,7 +45,7 @@ pub(super) struct Local {
     pub(super) commits: Arc<CommitExecutor>,
 }
 
-impl Local {
+impl LocalCollection {
     fn collection(&self) -> &Arc<meridian_store::Collection> {
         &self.held[self.own]
     }
@@ -102,7 +102,7 @@ macro_rules! of_a_snapshot {
     };
 }
 
-impl Collection for Local {
+impl Collection for LocalCollection {
     of_the_store! {
         name() -> &str;
         created() -> i64;
@@ -116,7 +116,7 @@ impl Collection for Local {
 
     fn part(&self, number: usize) -> Result<Option<Arc<dyn Part>>, StoreError> {
         let held = self.held.iter().position(|one| one.partition() as usize == number);
-        Ok(held.map(|own| Arc::new(Local { own, ..self.clone() }) as Arc<dyn Part>))
+        Ok(held.map(|own| Arc::new(LocalCollection { own, ..self.clone() }) as Arc<dyn Part>))
     }
 
     fn files(&self, deadline: Instant, cancelled: &dyn Fn() -> bool) -> Result<Files, StoreError> {
@@ -124,7 +124,7 @@ impl Collection for Local {
     }
 }
 
-impl Writes for Local {
+impl Writes for LocalCollection {
     of_the_store! {
         has_room() -> bool;
         room_wait() -> Duration;
@@ -178,7 +178,7 @@ impl Writes for Local {
     }
 }
 
-impl Queries for Local {
+impl Queries for LocalCollection {
     of_a_snapshot! {
         explain(Items) -> Explanation;
         aggregate(Aggregate) -> Aggregated;
@@ -227,7 +227,7 @@ impl Queries for Local {
     }
 }
 
-impl Lookups for Local {
+impl Lookups for LocalCollection {
     fn event(&self, id: &str) -> Result<ReadResult<Option<(Batch, Seq)>>, StoreError> {
         // The history, because an id names an event even if a newer one of its object hides it.
         let snapshot = self.collection().history();
@@ -289,7 +289,7 @@ impl Lookups for Local {
     }
 }
 
-impl History for Local {
+impl History for LocalCollection {
     fn position(&self) -> Positions {
         Positions::one(self.collection().position())
     }
@@ -312,7 +312,7 @@ impl History for Local {
     }
 }
 
-impl Part for Local {
+impl Part for LocalCollection {
     fn rows(
         &self,
         at: ReadPoint,

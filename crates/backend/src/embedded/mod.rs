@@ -10,8 +10,8 @@ use crate::collection::Collection;
 use crate::collection::Part;
 use crate::operation::{HeldPartition, Metric, MetricSource, Operation};
 use crate::partitioned::Partitioned;
-use crate::records::{BackupOf, RecordSource, Records};
-use collection::Local;
+use crate::records::{BackupOptions, RecordSource, Records};
+use collection::LocalCollection;
 use commit::CommitExecutor;
 use meridian_model::{Background, Invalid, Positions, Schema, Subscriber};
 use meridian_store::{Backup, Damaged, ExtentStats, Flusher, Partitions, Settings, Store, StoreError, TreeStats};
@@ -59,7 +59,7 @@ impl Embedded {
             // Several partitions, with the rest in another process: callers name the one they mean.
             several => several.first().is_none_or(|first| held.len() >= usize::from(first.settings().partitions)),
         };
-        let local = |held, own| Local { held, own, commits: self.commits.clone() };
+        let local = |held, own| LocalCollection { held, own, commits: self.commits.clone() };
         match are_all {
             false => Arc::new(local(held, 0)),
             true => {
@@ -143,7 +143,7 @@ impl Backend for Embedded {
         self.records.audit()
     }
 
-    fn backup(&self, what: &BackupOf<'_>, out: &mut dyn Write) -> Result<Backup, StoreError> {
+    fn backup(&self, what: &BackupOptions<'_>, out: &mut dyn Write) -> Result<Backup, StoreError> {
         match (self.lacks_records, self.store.is_read_only()) {
             (false, _) => self.store.backup(what.scope, what.have, out, what.cancelled),
             (true, false) => self.records.backup(&*self.store, what, out),
@@ -220,7 +220,8 @@ mod tests {
         let bucket: Arc<MemoryBucket> = Arc::new(MemoryBucket::new());
         let control = ControlPlane::new(bucket.clone(), &seams(), 1 << 20);
         let sent = |store: Store| {
-            let what = BackupOf { scope: &BackupScope::everything(), have: &BTreeMap::new(), cancelled: &|| false };
+            let what =
+                BackupOptions { scope: &BackupScope::everything(), have: &BTreeMap::new(), cancelled: &|| false };
             let mut out = Vec::new();
             Embedded::with_records(Arc::new(store), control.clone()).backup(&what, &mut out).map(|_| out.len())
         };

@@ -70,11 +70,11 @@ impl Changes for Chain {
 ///
 /// Numbers of two partitions do not tell the order of their writes. They are compared all the same, so that every
 /// reader gets the same result. An object with all events in one partition has exactly those written before.
-pub(super) struct Prior {
+pub(super) struct PartitionedPriorEvents {
     pub(super) parts: Vec<Box<dyn PriorEvents>>,
 }
 
-impl PriorEvents for Prior {
+impl PriorEvents for PartitionedPriorEvents {
     fn object(&self, batch: &Batch, row: usize) -> Option<u64> {
         // By the key of one partition, so that an object has a single number.
         self.parts.first()?.object(batch, row)
@@ -125,6 +125,6 @@ impl History for Partitioned {
     }
 
     fn prior_events(&self) -> Box<dyn PriorEvents> {
-        Box::new(Prior { parts: self.parts.iter().map(|part| part.prior_events()).collect() })
+        Box::new(PartitionedPriorEvents { parts: self.parts.iter().map(|part| part.prior_events()).collect() })
     }
 }

@@ -6,7 +6,7 @@ use crate::args::{OwnerTarget, Target, folder_exists};
 #[cfg(feature = "cluster")]
 use crate::calls::calls;
 #[cfg(feature = "cluster")]
-use crate::commands::serve::cluster::Visit;
+use crate::commands::serve::cluster::BucketSession;
 #[cfg(feature = "cluster")]
 use crate::config::{Config, S3};
 use crate::control;
@@ -57,7 +57,7 @@ struct LocalServer {
 enum HeldResource {
     Store(Arc<Store>),
     #[cfg(feature = "cluster")]
-    Visit(Box<Visit>),
+    BucketSession(Box<BucketSession>),
 }
 
 impl Client {
@@ -86,24 +86,24 @@ impl Client {
     pub fn of_collections(target: &OwnerTarget) -> Result<Client, Failure> {
         match target {
             OwnerTarget::Target(target) => Client::open(target),
-            OwnerTarget::Bucket { address, config } => Client::of_visit(address, config.as_deref()),
+            OwnerTarget::Bucket { address, config } => Client::of_session(address, config.as_deref()),
         }
     }
 
     /// Makes a client of the collections in a bucket, through their owner if there is one.
     #[cfg(feature = "cluster")]
-    fn of_visit(address: &str, config: Option<&Path>) -> Result<Client, Failure> {
+    fn of_session(address: &str, config: Option<&Path>) -> Result<Client, Failure> {
         crate::args::bucket_exists(address)?;
         let mut config = config.map(Config::read).transpose()?.unwrap_or_default();
         address.clone_into(&mut config.cluster.bucket);
         let runtime = LocalServer::runtime()?;
-        let visit = runtime.block_on(Visit::begin(config))?;
-        let backend = visit.backend();
-        Client::of_own(LocalServer::serve(address, runtime, HeldResource::Visit(Box::new(visit)), backend)?)
+        let session = runtime.block_on(BucketSession::begin(config))?;
+        let backend = session.backend();
+        Client::of_own(LocalServer::serve(address, runtime, HeldResource::BucketSession(Box::new(session)), backend)?)
     }
 
     #[cfg(not(feature = "cluster"))]
-    fn of_visit(address: &str, config: Option<&Path>) -> Result<Client, Failure> {
+    fn of_session(address: &str, config: Option<&Path>) -> Result<Client, Failure> {
         Client::of_bucket(address, config)
     }
 
@@ -287,7 +287,7 @@ impl LocalServer {
         let closed = match self.held {
             HeldResource::Store(store) => store.close().map_err(Failure::from),
             #[cfg(feature = "cluster")]
-            HeldResource::Visit(visit) => self.runtime.block_on(visit.end()),
+            HeldResource::BucketSession(session) => self.runtime.block_on(session.end()),
         };
         self.runtime.shutdown_timeout(Duration::from_secs(1));
         closed

@@ -135,7 +135,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         get: |c| Value::String(c.cluster.scan.absent.clone()),
         set: |c, v| {
             let rule = text(v)?;
-            rule.parse::<meridian_model::policy::selector::Absent>().map_err(|e| e.to_string())?;
+            rule.parse::<meridian_model::policy::selector::NoServerRule>().map_err(|e| e.to_string())?;
             c.cluster.scan.absent = rule;
             Ok(())
         },

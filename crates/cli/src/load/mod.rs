@@ -81,11 +81,11 @@ pub fn run(args: &LoadArgs) -> Result<(), Failure> {
             }
         };
         let name = source.name.clone();
-        let mut into = Into { place: &mut place, schema: &schema, settings: &settings, from: &name, args };
-        let counts = load(source, base, &options, &mut into)?;
+        let mut target = LoadTarget { place: &mut place, schema: &schema, settings: &settings, from: &name, args };
+        let counts = load(source, base, &options, &mut target)?;
         if given.is_some() {
             // A requested schema creates the collection even if the input has no events.
-            into.make()?;
+            target.make()?;
         }
         total.written += counts.written;
         total.before += counts.before;
@@ -105,7 +105,7 @@ fn tell_notes(name: &str, notes: &[String], quiet: bool) {
 }
 
 /// The collection of an input, created once the first batch has been read.
-struct Into<'a> {
+struct LoadTarget<'a> {
     place: &'a mut CollectionTarget,
     schema: &'a Arc<Schema>,
     settings: &'a Settings,
@@ -113,7 +113,7 @@ struct Into<'a> {
     args: &'a LoadArgs,
 }
 
-impl Into<'_> {
+impl LoadTarget<'_> {
     /// Creates the collection if it is missing.
     fn make(&mut self) -> Result<(), Failure> {
         if self.place.schema().is_some() {
@@ -208,8 +208,13 @@ fn same_events(a: &Schema, b: &Schema) -> bool {
 }
 
 /// Reads on one thread and writes on this one, so that parsing overlaps with the writes of the log.
-fn load(source: Source, base: Arc<Schema>, options: &ReadOptions, into: &mut Into<'_>) -> Result<Counts, Failure> {
-    let (name, args, schema) = (source.name.clone(), into.args, into.schema.clone());
+fn load(
+    source: Source,
+    base: Arc<Schema>,
+    options: &ReadOptions,
+    target: &mut LoadTarget<'_>,
+) -> Result<Counts, Failure> {
+    let (name, args, schema) = (source.name.clone(), target.args, target.schema.clone());
     let mut progress = Progress::start(&name, source.size, source.read.clone(), args.quiet);
     let read_as = if args.track.is_some() { &base } else { &schema };
     let events = source.reader(read_as.clone(), options).map_err(|e| bad(&name, &e, options, Counts::default()))?;
@@ -244,7 +249,7 @@ fn load(source: Source, base: Arc<Schema>, options: &ReadOptions, into: &mut Int
             let rows = batch.rows() as u64;
             // The key covers everything up to here, so a repeated load finds its batches by content, not by position in
             // the file.
-            let taken = into.write(batch, key).map_err(|e| stopped(&name, e, counts))?;
+            let taken = target.write(batch, key).map_err(|e| stopped(&name, e, counts))?;
             counts.written += taken.written;
             counts.before += taken.before;
             progress.add(rows);

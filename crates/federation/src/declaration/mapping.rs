@@ -13,7 +13,7 @@ use serde_json::Value;
 
 /// How a source marks an empty result, besides an empty list.
 #[derive(Debug, Clone)]
-enum Empty {
+enum EmptyMarker {
     /// By an empty object.
     Bare,
     /// By a value at this path.
@@ -25,7 +25,7 @@ enum Empty {
 pub struct ResponseMapping {
     format: ResponseFormat,
     items: Path,
-    empty: Option<Empty>,
+    empty: Option<EmptyMarker>,
     error: Option<Path>,
     joins: Vec<Join>,
     id: Option<Rule>,
@@ -96,8 +96,8 @@ impl ResponseMapping {
             items: top("items", &file.items)?,
             empty: match file.empty.as_deref() {
                 None => None,
-                Some("{}") => Some(Empty::Bare),
-                Some(sign) => Some(Empty::Sign(top("empty", sign)?)),
+                Some("{}") => Some(EmptyMarker::Bare),
+                Some(sign) => Some(EmptyMarker::Sign(top("empty", sign)?)),
             },
             error: file.error.as_deref().map(|path| top("error", path)).transpose()?,
             joins: file.join.iter().map(|(name, file)| Join::new(name, file, fixed)).collect::<Result<_, _>>()?,
@@ -253,8 +253,8 @@ impl ResponseMapping {
         let empty_list =
             self.items.first(value).is_some_and(|list| matches!(list, Value::Array(list) if list.is_empty()));
         let sign = match &self.empty {
-            Some(Empty::Sign(path)) => path.first(value).is_some(),
-            Some(Empty::Bare) => value.as_object().is_some_and(|members| members.is_empty()),
+            Some(EmptyMarker::Sign(path)) => path.first(value).is_some(),
+            Some(EmptyMarker::Bare) => value.as_object().is_some_and(|members| members.is_empty()),
             None => false,
         };
         let around = match self.format {

@@ -27,7 +27,7 @@ const CONNECT: Duration = Duration::from_secs(5);
 
 /// A complete response.
 #[derive(Debug, Clone)]
-pub struct Raw {
+pub struct RawResponse {
     /// Its media type, in lower case.
     pub content_type: String,
     /// Its body.
@@ -36,10 +36,10 @@ pub struct Raw {
     pub(crate) held: Option<Arc<ByteShare>>,
 }
 
-impl Raw {
+impl RawResponse {
     /// Creates a response outside the byte budget.
-    pub fn apart(content_type: String, bytes: Bytes) -> Raw {
-        Raw { content_type, bytes, held: None }
+    pub fn apart(content_type: String, bytes: Bytes) -> RawResponse {
+        RawResponse { content_type, bytes, held: None }
     }
 }
 
@@ -203,7 +203,7 @@ pub async fn call(
     time: Duration,
     bytes_max: usize,
     budget: &ByteBudget,
-) -> Result<Raw, Failure> {
+) -> Result<RawResponse, Failure> {
     let until = Instant::now() + time;
     match tokio::time::timeout_at(until, answer(request, until, bytes_max, budget)).await {
         Ok(result) => result,
@@ -216,7 +216,7 @@ async fn answer(
     until: Instant,
     bytes_max: usize,
     budget: &ByteBudget,
-) -> Result<Raw, Failure> {
+) -> Result<RawResponse, Failure> {
     let mut response = request.send().await.map_err(unreachable)?;
     let status = response.status();
     if !status.is_success() {
@@ -270,7 +270,7 @@ async fn answer(
         }
         bytes.extend_from_slice(&chunk);
     }
-    Ok(Raw { content_type, bytes: bytes.freeze(), held: Some(Arc::new(share)) })
+    Ok(RawResponse { content_type, bytes: bytes.freeze(), held: Some(Arc::new(share)) })
 }
 
 fn broken(why: String) -> Failure {

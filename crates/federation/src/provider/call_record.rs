@@ -1,6 +1,6 @@
 //! The outcome of a call, for the health of its source.
 
-use crate::fetch::{Failure, Raw};
+use crate::fetch::{Failure, RawResponse};
 use crate::health::Health;
 use parking_lot::Mutex;
 use tokio::time::{Duration, Instant};
@@ -21,7 +21,7 @@ impl CallRecord<'_> {
     }
 
     /// Ends the record with what the call returned.
-    pub(super) fn end(mut self, result: &Result<Raw, Failure>) {
+    pub(super) fn end(mut self, result: &Result<RawResponse, Failure>) {
         self.done = true;
         match result {
             Err(failure) if failure.late => self.judge(),

@@ -7,7 +7,7 @@ use super::variables::{Page, Variables};
 use super::{Fault, Provider, ProviderFuture, Sink};
 use crate::declaration::template::Template;
 use crate::declaration::{Keywords, Method, Paging, SourceDeclaration};
-use crate::fetch::{self, Http, Raw, Redirects};
+use crate::fetch::{self, Http, RawResponse, Redirects};
 use crate::health::{Gate, Health};
 use crate::question::Question;
 use meridian_backend::View;
@@ -28,7 +28,7 @@ pub struct RemoteProvider {
     http: Arc<Http>,
     tokens: Tokens,
     health: Mutex<Health>,
-    cache: Mutex<VecDeque<(String, Instant, Raw)>>,
+    cache: Mutex<VecDeque<(String, Instant, RawResponse)>>,
 }
 
 impl RemoteProvider {
@@ -96,7 +96,7 @@ impl RemoteProvider {
     }
 
     /// Returns one page, and whether it was requested rather than cached.
-    async fn page(&self, sink: &Sink, page: &Page) -> Result<(Raw, bool), Fault> {
+    async fn page(&self, sink: &Sink, page: &Page) -> Result<(RawResponse, bool), Fault> {
         let declared = &self.declared;
         let (url, form) = address(&self.variables(sink.question(), page, None))?;
         // The key excludes the token, which changes while the response does not.
@@ -170,7 +170,7 @@ impl RemoteProvider {
     }
 
     /// Requests the first page once and returns the raw response, to test a declaration.
-    pub async fn try_once(&self, question: &Question) -> Result<Raw, Fault> {
+    pub async fn try_once(&self, question: &Question) -> Result<RawResponse, Fault> {
         let page = Page::Numbered(0, 0);
         let (url, form) = address(&self.variables(question, &page, None))?;
         let token = self.token(self.declared.timeout).await?;
@@ -206,19 +206,19 @@ impl RemoteProvider {
         Ok(request)
     }
 
-    fn remembered(&self, key: &str) -> Option<Raw> {
+    fn remembered(&self, key: &str) -> Option<RawResponse> {
         let mut cache = self.cache.lock();
         cache.retain(|(_, at, _)| at.elapsed() < self.declared.cache);
         cache.iter().find(|(k, ..)| k == key).map(|(.., raw)| raw.clone())
     }
 
-    fn remember(&self, key: String, raw: &Raw) {
+    fn remember(&self, key: String, raw: &RawResponse) {
         if !self.declared.cache.is_zero() {
             let mut cache = self.cache.lock();
             if cache.len() >= CACHED_MAX {
                 cache.pop_front();
             }
-            cache.push_back((key, Instant::now(), Raw::apart(raw.content_type.clone(), raw.bytes.clone())));
+            cache.push_back((key, Instant::now(), RawResponse::apart(raw.content_type.clone(), raw.bytes.clone())));
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::{Fault, Leg};
 use crate::declaration::SourceDeclaration;
-use crate::fetch::Raw;
+use crate::fetch::RawResponse;
 use crate::question::Question;
 use crate::search_result::SearchResult;
 use meridian_backend::View;
@@ -36,7 +36,7 @@ pub struct Response {
     /// The declaration that maps it.
     pub declared: Arc<SourceDeclaration>,
     /// Its body.
-    pub raw: Raw,
+    pub raw: RawResponse,
     /// Replies to the provider, which needs the location of the next page.
     pub reply: oneshot::Sender<Result<PageSummary, String>>,
 }
@@ -114,7 +114,7 @@ impl Sink {
     }
 
     /// Delivers a response to be mapped by its declaration, and waits for its summary.
-    pub async fn response(&self, declared: Arc<SourceDeclaration>, raw: Raw) -> Result<PageSummary, Fault> {
+    pub async fn response(&self, declared: Arc<SourceDeclaration>, raw: RawResponse) -> Result<PageSummary, Fault> {
         let (reply, read) = oneshot::channel();
         self.intake.response(self.leg.clone(), Response { declared, raw, reply }).await;
         match read.await {

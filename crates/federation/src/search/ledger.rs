@@ -48,7 +48,7 @@ pub(super) struct Ledger {
 
 /// The last packet.
 #[derive(Serialize)]
-pub(super) struct Last<'a> {
+pub(super) struct CompletePacket<'a> {
     pub(super) search: &'a str,
     pub(super) seq: u64,
     pub(super) kind: &'static str,
@@ -67,7 +67,7 @@ pub(super) struct Last<'a> {
 /// Returns the max bytes of the last packet of a search that queries all these providers. It cannot be truncated.
 pub(crate) fn last_bytes(providers: &[&str]) -> usize {
     let (most, word) = (u64::MAX, State::Complete.word());
-    let last = Last {
+    let last = CompletePacket {
         search: &"0".repeat(32),
         seq: most,
         kind: "complete",

@@ -1,7 +1,7 @@
 //! One column of a sample: the common properties of its values.
 
-use super::course::Course;
 use super::kinds;
+use super::trend::NumberTrend;
 use crate::options::{OnError, ReadOptions};
 use meridian_model::{FieldType, GeometryType};
 use std::collections::HashSet;
@@ -25,8 +25,8 @@ pub(crate) struct Column {
     pub(super) plain: u64,
     pub(super) shape: Option<GeometryType>,
     pub(super) ids: Option<Ids>,
-    /// Course of its numbers, or of its times in microseconds, from event to event.
-    pub(super) course: Course,
+    /// Trend of its numbers, or of its times in microseconds, from event to event.
+    pub(super) trend: NumberTrend,
     /// Whether its type is a day.
     pub(crate) days: bool,
     /// Whether words in it can be declared to mean no value: unquoted cells of a table.
@@ -52,7 +52,7 @@ impl Column {
             plain: 0,
             shape: None,
             ids: may_be_id.then(Ids::default),
-            course: Course::default(),
+            trend: NumberTrend::default(),
             days: false,
             bare: false,
             texts: Vec::new(),

@@ -80,7 +80,7 @@ impl Guess {
     /// Records a number in a column.
     pub(crate) fn saw_number(&mut self, column: usize, kind: u8, value: f64) {
         self.saw(column, kind);
-        self.columns[column].course.note(value);
+        self.columns[column].trend.note(value);
     }
 
     /// Records a text in a column, which may be a time.
@@ -189,7 +189,7 @@ impl Guess {
         if let Some(column) = time.map(|at| &self.columns[at]) {
             let unit = options.epoch.filter(|_| column.but_few_texts() == kinds::INT).map_or(1, Epoch::micros);
             let whole = !cut && self.events < options.sample_rows as u64;
-            schema.time_unit_us = column.course.time_unit(unit, whole);
+            schema.time_unit_us = column.trend.time_unit(unit, whole);
         }
         // The geometry needs a name that no field has.
         let names = [schema.geometry_name.clone(), "geom".into(), "shape".into(), "place".into(), "@geometry".into()];
@@ -252,7 +252,7 @@ impl Guess {
         let numeric = |c: &Column| c.values > 0 && kinds(c) & !(kinds::INT | kinds::FLOAT) == 0;
         // Columns named x and y are usually projected coordinates, or no position at all.
         let events = self.events;
-        let sure = |c: &Column, edge: f64| c.values == events && c.course.magnitude() <= edge;
+        let sure = |c: &Column, edge: f64| c.values == events && c.trend.magnitude() <= edge;
         let passes = |c: &Column, edge: f64| numeric(c) && (c.name.len() > 1 || sure(c, edge));
         let (east, north) = (|c: &Column| passes(c, 180.0), |c: &Column| passes(c, 90.0));
         if options.lon.is_none() && options.lat.is_none() {

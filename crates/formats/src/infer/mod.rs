@@ -2,12 +2,12 @@
 
 mod column;
 mod columnar;
-mod course;
 mod guess;
 mod json;
 mod kinds;
 mod notes;
 mod table;
+mod trend;
 
 use crate::error::ReadError;
 use crate::format::Format;

@@ -47,7 +47,7 @@ fn of_column(column: &Column, kind: FieldType) -> Option<String> {
         }
         kinds::INT
             if is_time_name(&column.name)
-                && let Some(unit) = epoch_of(column.course.magnitude()) =>
+                && let Some(unit) = epoch_of(column.trend.magnitude()) =>
         {
             match kind {
                 FieldType::Int => {
@@ -237,7 +237,7 @@ fn placed(columns: &[Column]) -> Option<(Vec<&str>, String)> {
     let lon = like(&["longitude", "lon_", "_lon", "lng", "easting"], LON).filter(|lon| lon.name != lat.name)?;
     let (x, y) = (shorten(&lon.name), shorten(&lat.name));
     let names = vec![lon.name.as_str(), lat.name.as_str()];
-    if lon.course.magnitude() > 180.0 || lat.course.magnitude() > 90.0 {
+    if lon.trend.magnitude() > 180.0 || lat.trend.magnitude() > 90.0 {
         let line = format!("-oo X_POSSIBLE_NAMES={x} -oo Y_POSSIBLE_NAMES={y} -s_srs EPSG:CODE");
         let note = format!(
             "columns {x} and {y}: positions of a projected system, not taken: ogr2ogr {line} -t_srs EPSG:4326 converted.fgb {}",

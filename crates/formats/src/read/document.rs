@@ -3,7 +3,7 @@
 use super::feature::{FeatureSetter, check_crs};
 use super::{Records, Step, json_or_text};
 use crate::error::Fault;
-use crate::input::{Find, Input, utf8};
+use crate::input::{Input, RecordEnd, utf8};
 use crate::json::Json;
 use crate::options::ReadOptions;
 use crate::survey::EventNotes;
@@ -219,8 +219,8 @@ impl Features {
         let mut extent = Extent::default();
         let line = self.ordinal.max(1);
         let found = self.input.record(line, |bytes, from| match extent.follow(bytes, from) {
-            Some(end) => Find::At(end),
-            None => Find::More(bytes.len()),
+            Some(end) => RecordEnd::At(end),
+            None => RecordEnd::More(bytes.len()),
         })?;
         match found {
             Some((range, false)) => Ok(range),

@@ -3,7 +3,7 @@
 use super::feature::{FeatureSetter, ObjectKind, object_kind};
 use super::{Records, Step, json_or_text};
 use crate::error::Fault;
-use crate::input::{Find, Input, utf8};
+use crate::input::{Input, RecordEnd, utf8};
 use crate::json::Json;
 use crate::options::ReadOptions;
 use crate::survey::EventNotes;
@@ -101,8 +101,8 @@ pub(crate) fn next_text(
             }
             input
                 .record(*line + 1, |bytes, from| match memchr::memchr(SEPARATOR, &bytes[from..]) {
-                    Some(at) => Find::At(from + at),
-                    None => Find::More(bytes.len()),
+                    Some(at) => RecordEnd::At(from + at),
+                    None => RecordEnd::More(bytes.len()),
                 })?
                 .map(|(range, _)| range)
         } else {

@@ -30,7 +30,7 @@ const DICTIONARY_BYTES: usize = 64 << 10;
 
 /// Limits at which row groups and pages of a file end.
 #[derive(Debug, Clone, Copy)]
-struct Cut {
+struct GroupLimits {
     group_rows: usize,
     group_bytes: usize,
     page_rows: usize,
@@ -42,7 +42,7 @@ pub struct GeoParquetWriter<W: Write + Send> {
     outgoing: ColumnEncoder,
     schema: Arc<Schema>,
     writer: ArrowWriter<W>,
-    cut: Cut,
+    limits: GroupLimits,
     /// West, south, east and north of all events so far.
     bounds: Option<[f64; 4]>,
 }
@@ -54,8 +54,8 @@ impl<W: Write + Send> GeoParquetWriter<W> {
         schema: &Arc<Schema>,
         properties: Option<&[String]>,
     ) -> Result<GeoParquetWriter<W>, GeoParquetError> {
-        let cut = Cut { group_rows: GROUP_ROWS, group_bytes: GROUP_BYTES, page_rows: PAGE_ROWS };
-        GeoParquetWriter::cut_at(out, schema, properties, false, cut)
+        let limits = GroupLimits { group_rows: GROUP_ROWS, group_bytes: GROUP_BYTES, page_rows: PAGE_ROWS };
+        GeoParquetWriter::cut_at(out, schema, properties, false, limits)
     }
 
     /// Creates a file from which [`crate::RestFile`] restores the events with their sequence numbers. Pages end after
@@ -66,8 +66,8 @@ impl<W: Write + Send> GeoParquetWriter<W> {
         group_rows: usize,
         page_rows: usize,
     ) -> Result<GeoParquetWriter<W>, GeoParquetError> {
-        let cut = Cut { group_rows, group_bytes: ARCHIVE_GROUP_BYTES, page_rows };
-        let mut writer = GeoParquetWriter::cut_at(out, schema, None, true, cut)?;
+        let limits = GroupLimits { group_rows, group_bytes: ARCHIVE_GROUP_BYTES, page_rows };
+        let mut writer = GeoParquetWriter::cut_at(out, schema, None, true, limits)?;
         writer.note(SCHEMA_NOTE, serde_json::to_string(schema.as_ref()).map_err(WriteError::of)?);
         Ok(writer)
     }
@@ -77,12 +77,12 @@ impl<W: Write + Send> GeoParquetWriter<W> {
         schema: &Arc<Schema>,
         properties: Option<&[String]>,
         seqs: bool,
-        cut: Cut,
+        limits: GroupLimits,
     ) -> Result<GeoParquetWriter<W>, GeoParquetError> {
         let outgoing = ColumnEncoder::new(schema, properties, Extras { boxes: true, seqs })?;
-        let writer = ArrowWriter::try_new(out, outgoing.arrow().clone(), Some(settings(schema, &outgoing, cut)))
+        let writer = ArrowWriter::try_new(out, outgoing.arrow().clone(), Some(settings(schema, &outgoing, limits)))
             .map_err(WriteError::of)?;
-        Ok(GeoParquetWriter { outgoing, schema: schema.clone(), writer, cut, bounds: None })
+        Ok(GeoParquetWriter { outgoing, schema: schema.clone(), writer, limits, bounds: None })
     }
 
     /// Appends the events of a batch; `seqs[row]` gives generated ids.
@@ -98,7 +98,7 @@ impl<W: Write + Send> GeoParquetWriter<W> {
         self.writer.write(&record).map_err(WriteError::of)?;
         // Groups end with a batch, so that no page begins in the middle of one.
         let (rows, bytes) = (self.writer.in_progress_rows(), self.writer.in_progress_size());
-        if rows >= self.cut.group_rows || bytes >= self.cut.group_bytes { self.end_group() } else { Ok(()) }
+        if rows >= self.limits.group_rows || bytes >= self.limits.group_bytes { self.end_group() } else { Ok(()) }
     }
 
     /// Ends the current row group: all events so far are in the output.
@@ -162,11 +162,11 @@ fn geometry_types(kind: GeometryType) -> Vec<&'static str> {
     }
 }
 
-fn settings(schema: &Schema, outgoing: &ColumnEncoder, cut: Cut) -> WriterProperties {
+fn settings(schema: &Schema, outgoing: &ColumnEncoder, limits: GroupLimits) -> WriterProperties {
     let mut settings = WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(3).unwrap_or_default()))
         .set_max_row_group_row_count(None)
-        .set_data_page_row_count_limit(cut.page_rows)
+        .set_data_page_row_count_limit(limits.page_rows)
         .set_dictionary_page_size_limit(DICTIONARY_BYTES)
         .set_created_by(format!("Meridian {}", env!("CARGO_PKG_VERSION")));
     if let Some(covering) = &outgoing.covering {

@@ -74,7 +74,7 @@ impl Nanos {
 
 /// Returns the own time of spans of each name. The error is a sentence with the line at fault.
 pub fn read(text: &str) -> Result<BTreeMap<String, Service>, String> {
-    let (mut own, mut broken) = (Own::default(), Vec::new());
+    let (mut own, mut broken) = (SelfTimes::default(), Vec::new());
     for (i, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         match serde_json::from_str::<Export>(line) {
             Ok(export) => own.add(export).map_err(|why| format!("line {}: {why}", i + 1))?,
@@ -95,12 +95,12 @@ pub fn read(text: &str) -> Result<BTreeMap<String, Service>, String> {
 
 /// Spans by their id, and the time of their children.
 #[derive(Default)]
-struct Own {
+struct SelfTimes {
     took: BTreeMap<String, (String, f64)>,
     children: BTreeMap<String, f64>,
 }
 
-impl Own {
+impl SelfTimes {
     fn add(&mut self, export: Export) -> Result<(), String> {
         let scopes = export.resource_spans.into_iter().flat_map(|resource| resource.scope_spans);
         for span in scopes.flat_map(|scope| scope.spans) {

@@ -5,7 +5,7 @@ use super::digest::{COURSES_MAX, Digest};
 use super::words::{count, courses, series_name, summed};
 use crate::folder::Run;
 use crate::picture::{Axis, BAD, COLOURS, GOOD, Marks, Plot, QUIET, Scale, Unit, label};
-use crate::stats::mode::{Course, Mode, RequestTiming, Stretch};
+use crate::stats::mode::{Mode, RequestTiming, Stretch, TrialModes};
 
 /// Max trials drawn of a series, and points over all of them.
 const TRIALS_MAX: usize = 12;
@@ -44,7 +44,7 @@ pub(super) fn modes(run: &Run, digest: &Digest) -> Vec<Picture> {
     out
 }
 
-fn drawn(name: &str, course: &Course, timings: &[RequestTiming], most: usize) -> Option<(Plot, String)> {
+fn drawn(name: &str, course: &TrialModes, timings: &[RequestTiming], most: usize) -> Option<(Plot, String)> {
     let points: Vec<(f64, f64)> =
         timings.iter().filter_map(|one| Some((one.intended as f64, one.wait? as f64))).collect();
     if points.len() < 3 {
@@ -69,7 +69,7 @@ fn drawn(name: &str, course: &Course, timings: &[RequestTiming], most: usize) ->
     let shown = if step > 1 { format!(" (1 of {step} shown)") } else { String::new() };
     let kept = points.iter().step_by(step).copied().collect();
     plot = plot.with(format!("wait for the first result{shown}"), COLOURS[0], Marks::Points(kept));
-    let due = Due::of(timings);
+    let due = DueTimes::of(timings);
     let mut caption = String::new();
     for stretch in course.stretches.iter().filter(|stretch| stretch.mode == Mode::Growing).take(BURSTS_MAX) {
         let Some(line) = stretch.growth else { continue };
@@ -121,13 +121,13 @@ fn bands(stretches: &[Stretch], narrow: f64) -> Vec<(Mode, f64, f64)> {
 }
 
 /// Due time of each request, by its number. The first measured one need not be number one: some are of the warm-up.
-struct Due(Vec<(u32, f64)>);
+struct DueTimes(Vec<(u32, f64)>);
 
-impl Due {
-    fn of(timings: &[RequestTiming]) -> Due {
+impl DueTimes {
+    fn of(timings: &[RequestTiming]) -> DueTimes {
         let mut due: Vec<(u32, f64)> = timings.iter().map(|one| (one.n, one.intended as f64)).collect();
         due.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
-        Due(due)
+        DueTimes(due)
     }
 
     /// Returns when the request was due or, if it is missing, the next one.

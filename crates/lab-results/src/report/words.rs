@@ -4,7 +4,7 @@ use super::digest::{Again, Digest, Series};
 use crate::folder::Run;
 use crate::picture::{Unit, label};
 use crate::record::Outcome;
-use crate::stats::mode::{self, Course, Mode};
+use crate::stats::mode::{self, Mode, TrialModes};
 use crate::stats::percentile::within_histogram;
 use crate::stats::{drift, shape};
 use hdrhistogram::Histogram;
@@ -142,8 +142,8 @@ fn with_first<C: Iterator<Item = char>>(words: &str, change: fn(char) -> C) -> S
 const TOLD_MAX: usize = 6;
 
 /// Describes the course of each trial, by target and population.
-pub(super) fn courses(digest: &Digest) -> BTreeMap<(u16, u16), Vec<(u16, Course)>> {
-    let mut out: BTreeMap<(u16, u16), Vec<(u16, Course)>> = BTreeMap::new();
+pub(super) fn courses(digest: &Digest) -> BTreeMap<(u16, u16), Vec<(u16, TrialModes)>> {
+    let mut out: BTreeMap<(u16, u16), Vec<(u16, TrialModes)>> = BTreeMap::new();
     for ((trial, target, population), felt) in &digest.courses {
         out.entry((*target, *population)).or_default().push((*trial, mode::course(felt.clone())));
     }
@@ -151,10 +151,10 @@ pub(super) fn courses(digest: &Digest) -> BTreeMap<(u16, u16), Vec<(u16, Course)
 }
 
 /// Describes each trial.
-fn modes_in_words(trials: &[(u16, Course)]) -> String {
+fn modes_in_words(trials: &[(u16, TrialModes)]) -> String {
     let Some(((first, course), others)) = trials.split_first() else { return String::new() };
     let words = mode_in_words(course);
-    let modes = |course: &Course| course.stretches.iter().map(|stretch| stretch.mode).collect::<Vec<_>>();
+    let modes = |course: &TrialModes| course.stretches.iter().map(|stretch| stretch.mode).collect::<Vec<_>>();
     let unlike: Vec<_> = others.iter().filter(|(_, other)| modes(other) != modes(course)).collect();
     if unlike.is_empty() {
         return match others.len() {
@@ -176,7 +176,7 @@ fn modes_in_words(trials: &[(u16, Course)]) -> String {
 }
 
 /// Lists the consecutive modes of a trial.
-pub(super) fn summed(course: &Course) -> String {
+pub(super) fn summed(course: &TrialModes) -> String {
     let mut words: Vec<&str> = course.stretches.iter().take(TOLD_MAX).map(|stretch| stretch.mode.word()).collect();
     if course.stretches.len() > TOLD_MAX {
         words.push("and so on");
@@ -184,7 +184,7 @@ pub(super) fn summed(course: &Course) -> String {
     words.join(", ")
 }
 
-fn mode_in_words(course: &Course) -> String {
+fn mode_in_words(course: &TrialModes) -> String {
     let lost: u32 = course.bursts.iter().map(|burst| burst.lost).sum();
     let mut said = match course.stretches.as_slice() {
         [] => "No request had a wait.".to_owned(),
@@ -221,7 +221,7 @@ fn mode_in_words(course: &Course) -> String {
 }
 
 /// Lists when it stalled and for how long; if there are many, the longest come first.
-fn stalls_in_words(course: &Course) -> String {
+fn stalls_in_words(course: &TrialModes) -> String {
     let mut longest: Vec<&mode::Stall> = course.stalls.iter().collect();
     longest.sort_by(|a, b| b.length_s.total_cmp(&a.length_s));
     let rest = longest.len().saturating_sub(TOLD_MAX);

@@ -64,7 +64,7 @@ pub struct Stretch {
 
 /// The mode of a trial as a whole, and stretch by stretch.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Course {
+pub struct TrialModes {
     /// The worst mode that it reached as a whole.
     pub mode: Mode,
     /// Growth of the time to the first result, in seconds per request, before the first request without results.
@@ -92,12 +92,12 @@ const NEAR: f64 = 0.05;
 /// response was not a sound empty one. Refused and unsent requests are left out, because they did not wait. Growth is
 /// claimed on two conditions, over the trial or a stretch of it. Its interval lies above zero, and it adds at least a
 /// tenth of the first waits. Users do not feel less.
-pub fn of(records: &[Record]) -> Course {
+pub fn of(records: &[Record]) -> TrialModes {
     course(records.iter().filter_map(RequestTiming::of).collect())
 }
 
 /// Like `read`, from digested records.
-pub fn course(mut timings: Vec<RequestTiming>) -> Course {
+pub fn course(mut timings: Vec<RequestTiming>) -> TrialModes {
     // By number, not by response time: a queue shows in how the waits follow the order of arrival.
     timings.sort_by_key(|one| (one.n, one.attempt));
     let first_failure = timings.iter().find(|one| one.wait.is_none()).map(|one| one.n);
@@ -113,7 +113,14 @@ pub fn course(mut timings: Vec<RequestTiming>) -> Course {
         (None, false) if !stalls.is_empty() => Mode::Stall,
         (None, false) => Mode::Flat,
     };
-    Course { mode, growth, first_failure, bursts: bursts(&timings), stretches: stretches(&timings, &caught), stalls }
+    TrialModes {
+        mode,
+        growth,
+        first_failure,
+        bursts: bursts(&timings),
+        stretches: stretches(&timings, &caught),
+        stalls,
+    }
 }
 
 fn grows(line: Option<slope::Line>, points: &[(f64, f64)]) -> bool {

@@ -137,7 +137,7 @@ mod tests {
 
     /// Simulates a server of `workers` with log-normal services around `median` seconds (sigma). It stops from 4 s on
     /// for `stop` seconds, and gets requests at a rate for ten seconds.
-    fn trial(rate: f64, (workers, median, sigma): (usize, f64, f64), stop: f64, seed: u64) -> mode::Course {
+    fn trial(rate: f64, (workers, median, sigma): (usize, f64, f64), stop: f64, seed: u64) -> mode::TrialModes {
         let mut rng = SeededRng::new(seed);
         let mut free = vec![0.0_f64; workers];
         let mut records = Vec::new();

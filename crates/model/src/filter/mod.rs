@@ -8,7 +8,6 @@ mod any;
 mod bands;
 mod bind;
 mod booleans;
-mod cut;
 mod expr;
 pub mod globe;
 mod lexer;
@@ -24,6 +23,7 @@ mod place;
 mod predicate;
 pub mod region;
 mod shape;
+mod space_time;
 mod spatial;
 mod temporal;
 mod texts;
@@ -31,7 +31,6 @@ mod truth;
 mod wire;
 mod write;
 
-pub use cut::Cut;
 pub use expr::{ArrayOp, Comparison, Expr, IntervalEnd, Operand, SpatialOp, TemporalOp};
 pub use globe::{distance_to_box_m, distance_to_geometry_m, farthest_in_box_m};
 pub use lexer::TEXT_BYTES_MAX;
@@ -40,6 +39,7 @@ pub use parse_json::{VALUES_MAX, parse_json};
 pub use parse_text::{DEPTH_MAX, is_bare_name, parse_text};
 pub use predicate::{Predicate, RegionVerdict};
 pub use region::{FieldRange, Region, Relation};
+pub use space_time::SpaceTimeFilter;
 pub use write::{to_json, to_text};
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ pub const LEVEL: u32 = 1;
 
 /// Why a program cannot work over a bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unfit {
+pub enum FormatMismatch {
     /// The bucket has formats that the program does not read.
     TooOld,
     /// The program no longer writes the formats of the bucket.
@@ -21,10 +21,10 @@ pub enum Unfit {
 }
 
 /// Whether a program of level `own` works over a bucket of this level.
-pub fn fits(bucket: u32, own: u32) -> Result<(), Unfit> {
+pub fn fits(bucket: u32, own: u32) -> Result<(), FormatMismatch> {
     match bucket {
-        _ if bucket > own => Err(Unfit::TooOld),
-        _ if bucket + 1 < own => Err(Unfit::TooNew),
+        _ if bucket > own => Err(FormatMismatch::TooOld),
+        _ if bucket + 1 < own => Err(FormatMismatch::TooNew),
         _ => Ok(()),
     }
 }
@@ -75,7 +75,7 @@ mod tests {
     #[test]
     fn a_program_works_over_its_level_and_the_one_before() {
         assert_eq!([fits(1, 1), fits(1, 2), fits(2, 2)], [Ok(()); 3]);
-        assert_eq!((fits(2, 1), fits(1, 3)), (Err(Unfit::TooOld), Err(Unfit::TooNew)));
+        assert_eq!((fits(2, 1), fits(1, 3)), (Err(FormatMismatch::TooOld), Err(FormatMismatch::TooNew)));
     }
 
     #[test]

@@ -5,14 +5,14 @@
 //! events in time order, and the query concerns only time and numbers, that order is walked. Its leaves are thin
 //! slices of time, so the edge of a window cuts few of them. If the query concerns only time, no walk is needed: a
 //! window is a contiguous range of that order ([`Timeline`](timeline::Timeline)). A query for one box over
-//! points compares plain numbers ([`Cutter`](cut::Cutter)).
+//! points compares plain numbers ([`SpaceTimeWalk`](space_time::SpaceTimeWalk)).
 //!
 //! An event of an interval counts in the window of its start. Events with an open start count in a group without a
 //! window, which comes last.
 
-mod cut;
 mod groups;
 mod question;
+mod space_time;
 mod timeline;
 mod worker;
 

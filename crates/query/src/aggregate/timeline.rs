@@ -7,7 +7,7 @@
 use super::groups::Groups;
 use crate::candidates::chunk_end;
 use crate::error::QueryError;
-use crate::ordered::{DeadInTime, Ordered};
+use crate::ordered::{DeadRowsByTime, Ordered};
 use crate::scan::Scan;
 use crate::windows::{Finder, Window};
 use meridian_index::{LEAF_ROWS, Summary, Tree};
@@ -22,7 +22,7 @@ pub(crate) struct Timeline<'a> {
     part: u32,
     order: Ordered<'a>,
     tree: &'a Tree,
-    dead: &'a DeadInTime,
+    dead: &'a DeadRowsByTime,
     columns: &'a Projection,
     /// The places read last, with their batch, for the leaves at both edges of a window.
     read: [Option<(Range<u32>, Batch)>; 2],
@@ -37,7 +37,7 @@ impl<'a> Timeline<'a> {
         part: u32,
         order: Ordered<'a>,
         tree: &'a Tree,
-        dead: &'a DeadInTime,
+        dead: &'a DeadRowsByTime,
         columns: &'a Projection,
     ) -> Timeline<'a> {
         Timeline { part, order, tree, dead, columns, read: [None, None], cut: None, sums: true }

@@ -1,20 +1,20 @@
 //! Counts the nodes and runs of one query.
 
-use super::cut::Cutter;
 use super::groups::{Groups, Members};
 use super::question::Aggregate;
+use super::space_time::SpaceTimeWalk;
 use super::timeline::Timeline;
 use crate::by::ByValue;
 use crate::candidates::{Candidates, Run, Step, search_step};
 use crate::error::QueryError;
 use crate::matched_rows::MatchedRows;
-use crate::ordered::{DEAD_MAX, DeadInTime, Ordered};
+use crate::ordered::{DEAD_MAX, DeadRowsByTime, Ordered};
 use crate::parallel::{Task, add_tasks};
 use crate::scan::Scan;
 use crate::windows::Finder;
 use arrow_buffer::BooleanBuffer;
 use meridian_index::{LEAF_ROWS, NodeRef, Number};
-use meridian_model::filter::{Cut, Region};
+use meridian_model::filter::{Region, SpaceTimeFilter};
 use meridian_model::{Batch, FieldColumn, GeometryType, Interval, Invalid, Projection, Schema, TimeRole};
 use meridian_store::Snapshot;
 
@@ -32,7 +32,7 @@ pub(super) struct Worker {
     /// The interval, if the predicate concerns time alone, and there are neither `by` fields nor sketches.
     within: Option<Interval>,
     /// The same with a box, over points.
-    cut: Option<Cut>,
+    filter: Option<SpaceTimeFilter>,
 }
 
 impl Worker {
@@ -59,8 +59,8 @@ impl Worker {
         let by_id = question.predicate.reads_id();
         let time_order = schema.has_time() && !by_id && columns.columns().all(|c| ordered.has(c));
         // These shortcuts count whole nodes, and see no values.
-        let cut = question.predicate.as_cut().filter(|_| question.by.is_empty() && sketches.is_empty());
-        let within = cut.as_ref().map_or(Interval::ALWAYS, |cut| cut.interval);
+        let filter = question.predicate.as_space_time().filter(|_| question.by.is_empty() && sketches.is_empty());
+        let within = filter.as_ref().map_or(Interval::ALWAYS, |filter| filter.interval);
         let finder = question.windows.as_ref().map(|windows| windows.finder(extent(&scan.snapshot, within)));
         Ok(Worker {
             groups,
@@ -69,8 +69,8 @@ impl Worker {
             by_ordinals: question.by.iter().map(|by| numeric.iter().position(|n| n == by)).collect(),
             columns,
             time_order,
-            within: cut.as_ref().filter(|cut| cut.boxes.is_none()).map(|cut| cut.interval),
-            cut: cut.filter(|_| in_plain_columns(schema)),
+            within: filter.as_ref().filter(|filter| filter.boxes.is_none()).map(|filter| filter.interval),
+            filter: filter.filter(|_| in_plain_columns(schema)),
         })
     }
 
@@ -81,7 +81,7 @@ impl Worker {
 
     /// Adds the tasks of a part, over its time order if that suffices. Returns the dead rows then, which that order
     /// still contains.
-    pub(super) fn plan(&self, scan: &mut Scan, part: u32, tasks: &mut Vec<Task>) -> Result<DeadInTime, QueryError> {
+    pub(super) fn plan(&self, scan: &mut Scan, part: u32, tasks: &mut Vec<Task>) -> Result<DeadRowsByTime, QueryError> {
         let view = scan.part(part).clone();
         let rows = 0..view.rows();
         // The time order cannot exclude rows newer than the snapshot: it has no sequence numbers.
@@ -90,21 +90,22 @@ impl Worker {
             let dead: Vec<u32> = view.dead_rows(rows).take(DEAD_MAX + 1).collect();
             if dead.len() <= DEAD_MAX {
                 add_tasks(tasks, part, &order.trees()?, true);
-                return DeadInTime::of(scan, part, dead);
+                return DeadRowsByTime::of(scan, part, dead);
             }
         }
         add_tasks(tasks, part, view.trees(), false);
-        Ok(DeadInTime::default())
+        Ok(DeadRowsByTime::default())
     }
 
-    pub(super) fn task(&mut self, scan: &mut Scan, task: &Task, dead: &DeadInTime) -> Result<(), QueryError> {
+    pub(super) fn task(&mut self, scan: &mut Scan, task: &Task, dead: &DeadRowsByTime) -> Result<(), QueryError> {
         let view = scan.part(task.part).clone();
         // The plan decided this for each part, knowing its dead rows; the task only follows.
         let Some(order) = Ordered::of(&view).filter(|_| task.by_time) else {
-            if let Some(cut) = &self.cut {
+            if let Some(filter) = &self.filter {
                 let (tree, node) = task.node();
                 let (finder, groups) = (&mut self.finder, &mut self.groups);
-                return Cutter::new(task.part, &view, cut, &self.columns, finder, groups).count(scan, tree, node);
+                return SpaceTimeWalk::new(task.part, &view, filter, &self.columns, finder, groups)
+                    .count(scan, tree, node);
             }
             let mut candidates = task.candidates(scan);
             let visible = |node: &NodeRef<'_>| view.all_visible(node.rows());
@@ -236,7 +237,7 @@ impl Worker {
     }
 }
 
-/// Whether place and time of an event are plain columns without nulls: the columns of a [`Cut`].
+/// Whether place and time of an event are plain columns without nulls: the columns of a [`SpaceTimeFilter`].
 fn in_plain_columns(schema: &Schema) -> bool {
     schema.geometry == Some(GeometryType::Point) && matches!(schema.time, TimeRole::Instant(_))
 }

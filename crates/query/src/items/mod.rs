@@ -120,18 +120,18 @@ pub(crate) const FEW_ROWS: usize = 16;
 
 /// Events found and not read yet: all are found at once, and large ones are read a few at a time.
 #[derive(Default)]
-pub(crate) struct Ahead {
+pub(crate) struct PendingRows {
     pub(crate) picks: Vec<Pick>,
     /// One per pick, if ordered by distance.
     pub(crate) distances: Vec<f64>,
 }
 
-impl Ahead {
+impl PendingRows {
     /// Removes the first `events` of them.
-    pub(crate) fn take(&mut self, events: usize) -> Ahead {
+    pub(crate) fn take(&mut self, events: usize) -> PendingRows {
         let picks = self.picks.split_off(events.min(self.picks.len()));
         let distances = self.distances.split_off(events.min(self.distances.len()));
-        std::mem::replace(self, Ahead { picks, distances })
+        std::mem::replace(self, PendingRows { picks, distances })
     }
 
     pub(crate) fn held(&self) -> usize {
@@ -143,7 +143,7 @@ impl Ahead {
 pub struct Rows {
     found: EventFinder,
     page: Page,
-    ahead: Ahead,
+    ahead: PendingRows,
     /// Max number of events of the next batch.
     at_once: usize,
     /// The same for large events.
@@ -159,7 +159,7 @@ pub struct Rows {
 /// the iterator ends.
 pub fn items(snapshot: &Snapshot, items: &Items, control: &Control) -> Result<Rows, QueryError> {
     let found = EventFinder::new(snapshot, items, control)?;
-    let (page, ahead) = (Page::of(items), Ahead::default());
+    let (page, ahead) = (Page::of(items), PendingRows::default());
     Ok(Rows { found, page, ahead, at_once: BATCH_ROWS, few: FEW_ROWS, over: false, done: false })
 }
 
@@ -221,10 +221,10 @@ impl Rows {
             let (picks, distances) = self.found.fill(want)?;
             // The source returns fewer only at its end, which saves a useless last call.
             self.over = picks.len() < want.min(ENOUGH);
-            self.ahead = Ahead { picks, distances };
+            self.ahead = PendingRows { picks, distances };
         }
         let large = self.found.has_large(&self.ahead.picks);
-        let Ahead { picks, distances } = self.ahead.take(if large { self.few } else { usize::MAX });
+        let PendingRows { picks, distances } = self.ahead.take(if large { self.few } else { usize::MAX });
         let Some(&last) = picks.last() else { return Ok(None) };
         let batch = self.found.read(&picks)?;
         if large {

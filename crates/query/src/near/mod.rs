@@ -32,7 +32,7 @@ pub struct Hit {
 }
 
 /// An unread node wholly inside the circle, nearest first.
-struct Inside {
+struct InsideNode {
     /// Lower bound of the haversine of the distance.
     nearest: f64,
     part: usize,
@@ -40,21 +40,21 @@ struct Inside {
     node: Node,
 }
 
-impl PartialEq for Inside {
+impl PartialEq for InsideNode {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other).is_eq()
     }
 }
 
-impl Eq for Inside {}
+impl Eq for InsideNode {}
 
-impl PartialOrd for Inside {
+impl PartialOrd for InsideNode {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Inside {
+impl Ord for InsideNode {
     /// Reversed: the heap returns the nearest first.
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         other.nearest.total_cmp(&self.nearest)
@@ -66,7 +66,7 @@ pub struct Walk {
     circle: Circle,
     /// Leaves cut by the edge: part and rows.
     cut: Vec<(usize, Range<u32>)>,
-    inside: Vec<Inside>,
+    inside: Vec<InsideNode>,
 }
 
 impl Walk {
@@ -119,7 +119,7 @@ impl Walk {
         if circle.holds(&bounds) {
             // Counted without a read. Whether its rows are among the nearest is decided once the cut leaves are
             // known.
-            self.inside.push(Inside { nearest: circle.nearest(&bounds), part, tree: number, node });
+            self.inside.push(InsideNode { nearest: circle.nearest(&bounds), part, tree: number, node });
         } else if tree.is_leaf(node) {
             self.cut.push((part, tree.rows(node)));
         } else {
@@ -167,7 +167,7 @@ impl Walk {
                 continue;
             }
             for node in tree.children(entry.node) {
-                heap.push(Inside { nearest: circle.nearest(&tree.bounds(node)), node, ..entry });
+                heap.push(InsideNode { nearest: circle.nearest(&tree.bounds(node)), node, ..entry });
             }
         }
         Ok((total, reader.hits()))

@@ -4,7 +4,7 @@ use super::envelope::{Envelope, Kind, Opened};
 use crate::control::{Control, Stats};
 use crate::cursor::{Cursor, SortValue};
 use crate::error::QueryError;
-use crate::items::{Ahead, BATCH_BYTES, EventFinder, FEW_ROWS, Items, Order, Page};
+use crate::items::{BATCH_BYTES, EventFinder, FEW_ROWS, Items, Order, Page, PendingRows};
 use crate::natural::ENOUGH;
 use crate::sort::{SortKey, SortTarget};
 use crate::wire::WireError;
@@ -53,7 +53,7 @@ pub struct PartRows {
     found: EventFinder,
     /// Events that may still be found.
     left: usize,
-    ahead: Ahead,
+    ahead: PendingRows,
     is_first: bool,
     /// Max number of events of the next batch.
     at_once: usize,
@@ -66,7 +66,7 @@ impl PartRows {
     pub fn of(snapshot: &Snapshot, question: &Items, control: &Control) -> Result<PartRows, QueryError> {
         let found = EventFinder::new(snapshot, question, control)?;
         let left = Page::of(question).room_and_next();
-        let ahead = Ahead::default();
+        let ahead = PendingRows::default();
         Ok(PartRows { found, left, ahead, is_first: true, at_once: BATCH_ROWS, few: FEW_ROWS })
     }
 
@@ -95,11 +95,11 @@ impl PartRows {
             self.is_first = false;
             // A short batch is the end, as with the finished rows.
             self.left = if picks.len() < want.min(ENOUGH) { 0 } else { self.left - picks.len() };
-            self.ahead = Ahead { picks, distances };
+            self.ahead = PendingRows { picks, distances };
         }
         // The merge holds a batch of each partition.
         let large = self.found.has_large(&self.ahead.picks);
-        let Ahead { picks, distances } = self.ahead.take(if large { self.few } else { usize::MAX });
+        let PendingRows { picks, distances } = self.ahead.take(if large { self.few } else { usize::MAX });
         if picks.is_empty() {
             return Ok(None);
         }
@@ -123,7 +123,7 @@ impl Iterator for PartRows {
         self.found.worked_since(started);
         // After an error no row may follow: the merge would take the rest for complete.
         if !matches!(result, Some(Ok(_))) {
-            (self.left, self.ahead) = (0, Ahead::default());
+            (self.left, self.ahead) = (0, PendingRows::default());
         }
         result
     }

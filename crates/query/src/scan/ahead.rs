@@ -19,7 +19,7 @@ const MOST: u32 = 32;
 
 /// Read-ahead state of a part.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Ahead {
+pub(super) struct ReadAhead {
     /// Rows before this one were fetched, as far as they were expected.
     upto: u32,
     /// Number of runs in the last fetch, and how many of them were read.
@@ -29,9 +29,9 @@ pub(super) struct Ahead {
     counted: u32,
 }
 
-impl Ahead {
+impl ReadAhead {
     /// State of a part before the first fetch.
-    pub(super) const NOTHING: Ahead = Ahead { upto: 0, fetched: 0, used: 0, counted: 0 };
+    pub(super) const NOTHING: ReadAhead = ReadAhead { upto: 0, fetched: 0, used: 0, counted: 0 };
 
     /// Number of runs to fetch next.
     fn next(&self) -> u32 {
@@ -59,7 +59,7 @@ impl Scan {
     pub(crate) fn look_ahead_only(&mut self, part: u32) {
         for (other, ahead) in self.ahead.iter_mut().enumerate().filter(|(other, _)| *other != part as usize) {
             debug_assert!(ahead.fetched == 0, "part {other} has been read");
-            *ahead = Ahead { upto: u32::MAX, fetched: 1, ..Ahead::NOTHING };
+            *ahead = ReadAhead { upto: u32::MAX, fetched: 1, ..ReadAhead::NOTHING };
         }
     }
 
@@ -115,6 +115,7 @@ impl Scan {
             fetched += 1;
             wanted.push((part as usize, run.rows));
         }
-        self.ahead[part as usize] = Ahead { upto: upto.max(from + 1), fetched: fetched.max(1), used: 0, counted: from };
+        self.ahead[part as usize] =
+            ReadAhead { upto: upto.max(from + 1), fetched: fetched.max(1), used: 0, counted: from };
     }
 }

@@ -16,8 +16,8 @@ use crate::candidates::{Candidates, Run, chunk_end};
 use crate::control::{Control, Stats};
 use crate::error::QueryError;
 use crate::matched_rows::MatchedRows;
-use crate::reach::Reach;
-use ahead::Ahead;
+use crate::predicate_bounds::PredicateBounds;
+use ahead::ReadAhead;
 use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder};
 use meridian_index::Grid;
 use meridian_model::filter::Predicate;
@@ -32,7 +32,7 @@ pub(crate) struct Scan {
     pub(crate) snapshot: Snapshot,
     pub(crate) layout: Arc<Layout>,
     pub(crate) predicate: Predicate,
-    pub(crate) reach: Reach,
+    pub(crate) bounds: PredicateBounds,
     pub(crate) control: Control,
     pub(crate) stats: Stats,
     pub(crate) grid: Grid,
@@ -49,9 +49,9 @@ pub(crate) struct Scan {
     /// The rows of each part that may match by its pieces, computed on first use.
     sieves: Arc<[OnceLock<Option<Arc<BooleanBuffer>>>]>,
     /// The chunks read last, newest at the end: a query reads a chunk leaf by leaf.
-    open: Vec<Open>,
+    open: Vec<OpenChunk>,
     /// Read-ahead state of each part. See `ahead.rs`.
-    ahead: Vec<Ahead>,
+    ahead: Vec<ReadAhead>,
     /// Whether any part is read from a bucket.
     reads_slowly: bool,
     /// Columns read for the found events.
@@ -61,7 +61,7 @@ pub(crate) struct Scan {
 }
 
 /// A chunk with the columns read so far.
-struct Open {
+struct OpenChunk {
     part: u32,
     chunk: u32,
     batch: Batch,
@@ -85,13 +85,13 @@ impl Scan {
         let test_columns = Arc::new(test_columns);
         let left_out = all - snapshot.parts.len() as u64;
         let stats = Stats { parts: all, parts_pruned: left_out, ..Stats::default() };
-        let ahead = vec![Ahead::NOTHING; snapshot.parts.len()];
+        let ahead = vec![ReadAhead::NOTHING; snapshot.parts.len()];
         let expected = Projection::none(&layout);
         Ok(Scan {
             grid: Grid::of(&schema),
             layout,
             predicate: predicate.clone(),
-            reach: Reach::of(predicate),
+            bounds: PredicateBounds::of(predicate),
             control: control.clone(),
             stats,
             read_columns: test_columns.clone(),
@@ -122,9 +122,9 @@ impl Scan {
         self.sought(part, Candidates::new(trees, from))
     }
 
-    /// The same rows, limited to the reach of the query.
+    /// The same rows, limited to the bounds of the predicate.
     fn sought(&mut self, part: u32, all: Candidates) -> Candidates {
-        all.in_stretches(self.stretches(part)).within(self.reach).sifted(self.sieve(part))
+        all.in_stretches(self.stretches(part)).within(self.bounds).sifted(self.sieve(part))
     }
 
     /// The rows of a part that may match by the pieces of its long lines, if the predicate has a spatial condition.
@@ -161,7 +161,7 @@ impl Scan {
             snapshot: self.snapshot.clone(),
             layout: self.layout.clone(),
             predicate: self.predicate.clone(),
-            reach: self.reach,
+            bounds: self.bounds,
             control: self.control.helping(),
             stats: Stats::default(),
             grid: self.grid,
@@ -240,7 +240,7 @@ impl Scan {
             None => {
                 // Evict the oldest. Bounded, because a chunk of shapes may take many megabytes.
                 self.open.drain(..(self.open.len() + 1).saturating_sub(OPEN_MAX));
-                Open { part, chunk, batch: view.read(rows.clone(), columns)? }
+                OpenChunk { part, chunk, batch: view.read(rows.clone(), columns)? }
             }
         };
         // Only the missing columns are read: the predicate's are often present when the result's are requested.

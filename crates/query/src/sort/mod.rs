@@ -6,7 +6,7 @@
 
 mod column;
 mod kept;
-mod open;
+mod pending_node;
 
 use crate::candidates::{Candidates, Run, Step, search_step};
 use crate::cursor::{SortValue, compare};
@@ -21,7 +21,7 @@ use meridian_index::NodeRef;
 use meridian_model::filter::region::{float_above, float_below};
 use meridian_model::filter::{Region, Relation};
 use meridian_model::{Batch, FieldType, Invalid, Projection, Schema, Seq, TimeRole};
-use open::Open;
+use pending_node::PendingNode;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
@@ -158,14 +158,14 @@ impl Sorter {
 
     /// Takes all events.
     pub(crate) fn all(&mut self, scan: &mut Scan) -> Result<(), QueryError> {
-        let mut heap: BinaryHeap<Open> = BinaryHeap::new();
+        let mut heap: BinaryHeap<PendingNode> = BinaryHeap::new();
         for part in scan.parts() {
             for tree in 0..scan.part(part).trees().len() {
                 if let Some(root) = scan.part(part).trees()[tree].root() {
                     self.push(
                         scan,
                         &mut heap,
-                        Open { best: None, descending: false, part, tree, node: root, whole: false },
+                        PendingNode { best: None, descending: false, part, tree, node: root, whole: false },
                     );
                 }
             }
@@ -179,7 +179,7 @@ impl Sorter {
             let tree = scan.part(open.part).trees()[open.tree].clone();
             if open.node.level() > READ_LEVEL {
                 for node in tree.children(open.node) {
-                    self.push(scan, &mut heap, Open { node, best: None, ..open });
+                    self.push(scan, &mut heap, PendingNode { node, best: None, ..open });
                 }
                 continue;
             }
@@ -206,7 +206,7 @@ impl Sorter {
         EventList::new(picks, Vec::new(), self.share)
     }
 
-    fn push(&self, scan: &mut Scan, heap: &mut BinaryHeap<Open>, mut open: Open) {
+    fn push(&self, scan: &mut Scan, heap: &mut BinaryHeap<PendingNode>, mut open: PendingNode) {
         scan.stats.nodes_visited += 1;
         let node = scan.part(open.part).trees()[open.tree].node_ref(open.node);
         if !open.whole {

@@ -8,14 +8,14 @@ use super::remote::{GatewayState, Remote};
 use super::scans::Scans;
 use super::subscription::{self, Subscription};
 use super::uses::SnapshotUses;
-use super::{OwnerAt, RemoteOptions};
+use super::{OwnerLocation, RemoteOptions};
 use crate::wire::answer::{Hello, Reply};
 use crate::wire::call::ActionCall;
 use crate::wire::described::Description;
 use crate::wire::fault::{Fault, WireDamaged};
 use meridian_backend::cluster::ScanReads;
 use meridian_backend::{
-    AuditLog, Backend, Backup, BackupOf, Collection, Damaged, Flusher, Metric, Operation, RecordSource, Records,
+    AuditLog, Backend, Backup, BackupOptions, Collection, Damaged, Flusher, Metric, Operation, RecordSource, Records,
     Settings, StoreError,
 };
 use meridian_model::{Background, Positions, Schema, Subscriber};
@@ -71,7 +71,7 @@ impl RemoteBackend {
     /// # Errors
     /// The system's error if threads cannot be started.
     pub fn connect(
-        owner: watch::Receiver<Option<OwnerAt>>,
+        owner: watch::Receiver<Option<OwnerLocation>>,
         records: Arc<dyn RecordSource>,
         mut options: RemoteOptions,
     ) -> io::Result<Arc<RemoteBackend>> {
@@ -83,7 +83,7 @@ impl RemoteBackend {
     /// the same for all groups.
     pub(super) fn over(
         engine: Arc<Engine>,
-        owner: watch::Receiver<Option<OwnerAt>>,
+        owner: watch::Receiver<Option<OwnerLocation>>,
         (group, seed): (u16, u64),
         (records, scans): (Arc<dyn RecordSource>, Option<Arc<Scans>>),
         options: RemoteOptions,
@@ -247,7 +247,7 @@ impl Backend for RemoteBackend {
         self.records.audit()
     }
 
-    fn backup(&self, what: &BackupOf<'_>, out: &mut dyn Write) -> Result<Backup, StoreError> {
+    fn backup(&self, what: &BackupOptions<'_>, out: &mut dyn Write) -> Result<Backup, StoreError> {
         // Records are stored beside the collections, where this process reads them itself. The owner only flushes.
         self.records.backup(self, what, out)
     }

@@ -16,14 +16,14 @@ use super::engine::{Engine, Patience};
 use super::link::Link;
 use super::remote::Remote;
 use super::scans::Scans;
-use super::{OwnerAt, RemoteOptions};
+use super::{OwnerLocation, RemoteOptions};
 use crate::wire::answer::Reply;
 use crate::wire::call::{ActionCall, Call};
 use crate::wire::described::{CollectionRef, Description};
 use crate::wire::fault::{Fault, WireDamaged};
 use bytes::Bytes;
 use meridian_backend::{
-    AuditLog, Backend, Backup, BackupOf, Collection, CollectionStats, Damaged, Flusher, Part, Partitioned,
+    AuditLog, Backend, Backup, BackupOptions, Collection, CollectionStats, Damaged, Flusher, Part, Partitioned,
     RecordSource, Records, Settings, StoreError,
 };
 use meridian_model::policy::groups::{Group, Groups};
@@ -64,13 +64,13 @@ impl GroupsBackend {
     /// The system's error if threads cannot be started. An error of kind [`io::ErrorKind::InvalidInput`] for no groups,
     /// or too many.
     pub fn connect(
-        owners: Vec<watch::Receiver<Option<OwnerAt>>>,
+        owners: Vec<watch::Receiver<Option<OwnerLocation>>>,
         records: Arc<dyn RecordSource>,
         mut options: RemoteOptions,
     ) -> io::Result<Arc<GroupsBackend>> {
         let groups = u16::try_from(owners.len()).ok().and_then(Groups::new).ok_or(io::ErrorKind::InvalidInput)?;
         let (engine, seed, scans) = (Engine::start()?, options.random.next_u64(), Scans::take(&mut options));
-        let one = |(group, owner): (Group, watch::Receiver<Option<OwnerAt>>)| {
+        let one = |(group, owner): (Group, watch::Receiver<Option<OwnerLocation>>)| {
             let shared = (records.clone(), scans.clone());
             RemoteBackend::over(engine.clone(), owner, (group.number(), seed), shared, options.clone())
         };
@@ -362,7 +362,7 @@ impl Backend for GroupsBackend {
         self.owners[0].audit()
     }
 
-    fn backup(&self, what: &BackupOf<'_>, out: &mut dyn Write) -> Result<Backup, StoreError> {
+    fn backup(&self, what: &BackupOptions<'_>, out: &mut dyn Write) -> Result<Backup, StoreError> {
         self.records.backup(self, what, out)
     }
 }

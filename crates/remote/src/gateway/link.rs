@@ -5,7 +5,7 @@
 //! that refuses a call has to identify itself again, as the data may have moved.
 
 use super::engine::{Engine, Patience};
-use super::{OwnerAt, RemoteOptions};
+use super::{OwnerLocation, RemoteOptions};
 use crate::tls;
 use crate::wire::fault::Fault;
 use crate::wire::{GROUP_HEADER, MESSAGE_BYTES_MAX, OWNER_HEADER, SCAN_SERVER};
@@ -46,8 +46,8 @@ struct Peer {
     process: Option<u64>,
 }
 
-impl From<&OwnerAt> for Peer {
-    fn from(at: &OwnerAt) -> Peer {
+impl From<&OwnerLocation> for Peer {
+    fn from(at: &OwnerLocation) -> Peer {
         Peer { address: at.address.clone(), process: at.process }
     }
 }
@@ -113,7 +113,7 @@ pub(super) struct Link {
     engine: Arc<Engine>,
     kind: Kind,
     group: u16,
-    owner: watch::Receiver<Option<OwnerAt>>,
+    owner: watch::Receiver<Option<OwnerLocation>>,
     connection: Mutex<Option<Connection>>,
     answered: Mutex<Option<ServerInstance>>,
     pub(super) options: RemoteOptions,
@@ -122,7 +122,7 @@ pub(super) struct Link {
 impl Link {
     pub(super) fn new(
         engine: Arc<Engine>,
-        owner: watch::Receiver<Option<OwnerAt>>,
+        owner: watch::Receiver<Option<OwnerLocation>>,
         group: u16,
         options: RemoteOptions,
     ) -> Link {
@@ -131,7 +131,7 @@ impl Link {
     }
 
     /// Makes a connection to a scan server, on the threads of this one.
-    pub(super) fn to_scan_server(&self, at: OwnerAt) -> Link {
+    pub(super) fn to_scan_server(&self, at: OwnerLocation) -> Link {
         Link {
             engine: self.engine.clone(),
             kind: Kind::Scan,
@@ -159,7 +159,7 @@ impl Link {
     }
 
     /// Watches the owner's address.
-    pub(super) fn owner(&self) -> watch::Receiver<Option<OwnerAt>> {
+    pub(super) fn owner(&self) -> watch::Receiver<Option<OwnerLocation>> {
         self.owner.clone()
     }
 

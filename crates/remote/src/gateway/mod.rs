@@ -22,7 +22,7 @@ mod uses;
 
 pub use backend::RemoteBackend;
 pub use groups::GroupsBackend;
-pub use scans::{ScanAt, ScanOptions};
+pub use scans::{ScanOptions, ScanServerLocation};
 
 use crate::tls::Security;
 use meridian_backend::Random;
@@ -31,7 +31,7 @@ use std::time::Duration;
 
 /// Location of an owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OwnerAt {
+pub struct OwnerLocation {
     /// Its host and port.
     pub address: String,
     /// Number of the process named by the lease. Any other process at this address owns other data. `None`: not
@@ -41,10 +41,10 @@ pub struct OwnerAt {
     pub leaves: bool,
 }
 
-impl From<String> for OwnerAt {
+impl From<String> for OwnerLocation {
     /// Any process at this address.
-    fn from(address: String) -> OwnerAt {
-        OwnerAt { address, process: None, leaves: false }
+    fn from(address: String) -> OwnerLocation {
+        OwnerLocation { address, process: None, leaves: false }
     }
 }
 

@@ -4,10 +4,10 @@ use super::scans::{LIMITS, at, eventual, options, rows};
 use super::world::{Group, Owner, SHIPS, TENANT, fleet, ships, store};
 use meridian_backend::{Backend, Collection, Seams, Settings, Write};
 use meridian_model::policy::groups::Groups;
-use meridian_model::policy::selector::Absent;
+use meridian_model::policy::selector::NoServerRule;
 use meridian_model::schema_spec;
 use meridian_query::Items;
-use meridian_remote::{GroupsBackend, OwnerAt, RemoteOptions, ScanExecutor, ScanOptions};
+use meridian_remote::{GroupsBackend, OwnerLocation, RemoteOptions, ScanExecutor, ScanOptions};
 use meridian_store::{Options, Store};
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ const GROUPS: u16 = 2;
 /// A store and an owner for each group, and a gateway.
 struct World {
     stores: Vec<Arc<dyn Backend>>,
-    addresses: Vec<watch::Sender<Option<OwnerAt>>>,
+    addresses: Vec<watch::Sender<Option<OwnerLocation>>>,
     gateway: Arc<GroupsBackend>,
     _owners: Vec<Group>,
 }
@@ -80,7 +80,7 @@ fn what_the_owner_of_the_first_partition_decides_does_not_need_the_others() {
 
 #[test]
 fn eventual_rows_of_one_partition_come_from_scan_servers() {
-    let (told, scans) = options(Absent::Fail);
+    let (told, scans) = options(NoServerRule::Fail);
     let world = World::new(Some(scans));
     for group in 0..GROUPS {
         let ours = world.create(&name_in(group), 1);

@@ -6,7 +6,7 @@ use meridian_backend::{Backend, Collection, Operation, ReadPoint, Rows, StoreErr
 use meridian_model::IdRole;
 use meridian_observe::{EndedSpan, Kind, Sampling, SpanSink, Tracer, TracerStats, WorkContext};
 use meridian_query::{CancelFlag, Control, Items, QueryError};
-use meridian_remote::{MountedGroup, OwnerAt};
+use meridian_remote::{MountedGroup, OwnerLocation};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -174,7 +174,7 @@ fn a_process_that_owns_other_data_is_not_taken_for_the_owner() {
     let (theirs, ours) = world.collection("ships", IdRole::Given);
     let at = |process| {
         let address = world.owner.as_ref().unwrap().address.to_string();
-        world.address.send_replace(Some(OwnerAt { address, process: Some(process), leaves: false }));
+        world.address.send_replace(Some(OwnerLocation { address, process: Some(process), leaves: false }));
     };
     at(PROCESS + 1);
     assert!(ours.write(Write::new(ships(&ours.schema(), &fleet(3)))).is_err());
@@ -271,7 +271,7 @@ fn calls_wait_for_a_process_that_opens_what_it_took_over() {
     ours.write(Write::new(ships(&ours.schema(), &fleet(3)))).unwrap();
     let taking_over = |leaves: bool, serve: &dyn Fn() -> Owner| {
         let at = world.address.borrow().clone().unwrap();
-        world.address.send_replace(Some(OwnerAt { leaves, ..at }));
+        world.address.send_replace(Some(OwnerLocation { leaves, ..at }));
         let next = serve();
         world.address.send_replace(Some(next.address.to_string().into()));
         next

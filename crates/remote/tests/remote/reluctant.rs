@@ -1,7 +1,7 @@
 //! A backend that temporarily knows nothing of one of its collections, and does not know whether it created another.
 
 use meridian_backend::{
-    AuditLog, Backend, Backup, BackupOf, Collection, Damaged, Flusher, Operation, Records, Settings, StoreError,
+    AuditLog, Backend, Backup, BackupOptions, Collection, Damaged, Flusher, Operation, Records, Settings, StoreError,
 };
 use meridian_model::{Background, Positions, Schema, Subscriber};
 use std::io::Write;
@@ -89,7 +89,7 @@ impl Backend for Reluctant {
         self.backend.audit()
     }
 
-    fn backup(&self, what: &BackupOf<'_>, out: &mut dyn Write) -> Result<Backup, StoreError> {
+    fn backup(&self, what: &BackupOptions<'_>, out: &mut dyn Write) -> Result<Backup, StoreError> {
         self.backend.backup(what, out)
     }
 }

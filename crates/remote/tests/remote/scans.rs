@@ -4,10 +4,10 @@ use super::proxy::Proxy;
 use super::world::{Owner, PATIENCE, Ship, TENANT, control, fleet, ships, store};
 use meridian_backend::{Backend, Collection, Embedded, Eventual, Operation, ReadPoint, Seams, Settings, Write};
 use meridian_model::policy::busy::Limits;
-use meridian_model::policy::selector::{Absent, Fallback, Hedging, Profiles};
+use meridian_model::policy::selector::{Fallback, Hedging, NoServerRule, Profiles};
 use meridian_model::{IdRole, Schema, Seqs, schema_spec};
 use meridian_query::{Aggregate, Cursor, Function, Items, Order, SortKey};
-use meridian_remote::{RemoteBackend, RemoteOptions, ScanAt, ScanExecutor, ScanOptions};
+use meridian_remote::{RemoteBackend, RemoteOptions, ScanExecutor, ScanOptions, ScanServerLocation};
 use meridian_store::bucket::{Bucket, MemoryBucket};
 use meridian_store::seams::{ManualClock, MemoryDisk};
 use meridian_store::{Options, Store};
@@ -19,12 +19,12 @@ use tokio::sync::watch;
 const MANY: u32 = 60_000;
 pub const LIMITS: Limits = Limits { places: 4, started: 64, waiting: 64 };
 
-pub fn at(process: u64, address: SocketAddr) -> ScanAt {
-    ScanAt { process, address: address.to_string(), group: "default".to_owned() }
+pub fn at(process: u64, address: SocketAddr) -> ScanServerLocation {
+    ScanServerLocation { process, address: address.to_string(), group: "default".to_owned() }
 }
 
 /// Returns the options of scan servers, and the sender of their list.
-pub fn options(rule: Absent) -> (watch::Sender<Arc<[ScanAt]>>, ScanOptions) {
+pub fn options(rule: NoServerRule) -> (watch::Sender<Arc<[ScanServerLocation]>>, ScanOptions) {
     let (told, servers) = watch::channel(Arc::from(Vec::new()));
     let plans = r#"[{"servers": "100%", "busyTimeout": "5s"}]"#;
     let profiles = format!(r#"[{{"isDefault": true, "timeToWaitForScanServers": "0s", "attemptPlans": {plans}}}]"#);
@@ -38,7 +38,7 @@ pub fn options(rule: Absent) -> (watch::Sender<Arc<[ScanAt]>>, ScanOptions) {
 }
 
 /// Returns the sender of an owner's scan servers, and a gateway.
-fn gateway(owner: &Owner, rule: Absent) -> (watch::Sender<Arc<[ScanAt]>>, Arc<RemoteBackend>) {
+fn gateway(owner: &Owner, rule: NoServerRule) -> (watch::Sender<Arc<[ScanServerLocation]>>, Arc<RemoteBackend>) {
     let (told, scans) = options(rule);
     let owner = watch::channel(Some(owner.address.to_string().into())).1;
     let records = Arc::new(Store::open(Options::ephemeral(), Seams::real()).unwrap());
@@ -80,7 +80,7 @@ fn another_server_goes_on_after_the_last_row() {
             Owner::scan(backend, 12, ScanExecutor::new(LIMITS)),
         );
         let proxy = Proxy::to(first.address);
-        let (told, gateway) = gateway(&owner, Absent::Fail);
+        let (told, gateway) = gateway(&owner, NoServerRule::Fail);
         let ours = gateway.collection(TENANT, "ships").unwrap().unwrap();
         let schema = theirs.schema();
         let all = Items::all(&schema);
@@ -129,7 +129,7 @@ fn a_server_of_another_number_is_not_asked_and_the_owner_answers_where_it_may() 
         let all = Items::all(&collection.schema()).predicate;
         collection.count(eventual(), &all, u64::MAX, &control(Duration::from_secs(2)))
     };
-    let (told, fails) = gateway(&owner, Absent::Fail);
+    let (told, fails) = gateway(&owner, NoServerRule::Fail);
     let ours = fails.collection(TENANT, "ships").unwrap().unwrap();
     assert!(count(&*ours).is_err(), "there is none");
     told.send_replace(Arc::from(vec![at(12, server.address)]));
@@ -138,7 +138,7 @@ fn a_server_of_another_number_is_not_asked_and_the_owner_answers_where_it_may() 
     assert!(count(&*ours).is_err(), "an owner is no scan server");
     told.send_replace(Arc::from(vec![at(11, server.address)]));
     assert_eq!(count(&*ours).unwrap(), Some(0));
-    let (_told, falls_back) = gateway(&owner, Absent::Fallback);
+    let (_told, falls_back) = gateway(&owner, NoServerRule::Fallback);
     let ours = falls_back.collection(TENANT, "ships").unwrap().unwrap();
     assert_eq!(count(&*ours).unwrap(), Some(0));
     assert!(falls_back.figures().iter().any(|one| one.name == "meridian_scan_fallbacks_total" && one.value == 1));
@@ -153,7 +153,7 @@ fn a_known_collection_stands_while_its_owner_is_silent() {
     let proxy = Proxy::to(owner.address);
     let at = watch::channel(Some(proxy.address.to_string().into())).1;
     let records = Arc::new(Store::open(Options::ephemeral(), Seams::real()).unwrap());
-    let (_told, scans) = options(Absent::Fail);
+    let (_told, scans) = options(NoServerRule::Fail);
     let options = RemoteOptions {
         scans: Some(scans),
         timeout: Duration::from_millis(500),
@@ -176,7 +176,7 @@ fn a_scan_waits_once_for_each_batch() {
     theirs.write(Write::new(ships(&theirs.schema(), &fleet(300)))).unwrap();
     let (owner, turns) = (Owner::serve(backend.clone(), 1), ScanExecutor::new(LIMITS));
     let server = Owner::scan(backend, 11, turns.clone());
-    let (told, gateway) = gateway(&owner, Absent::Fail);
+    let (told, gateway) = gateway(&owner, NoServerRule::Fail);
     told.send_replace(Arc::from(vec![at(11, server.address)]));
     let ours = gateway.collection(TENANT, "ships").unwrap().unwrap();
     let all = Items::all(&schema);
@@ -222,7 +222,7 @@ fn a_server_that_cannot_read_is_left_for_another() {
     // Before any query has opened a segment.
     cut.cut(true);
     let owner = Owner::serve(backend.clone(), 1);
-    let (told, gateway) = gateway(&owner, Absent::Fail);
+    let (told, gateway) = gateway(&owner, NoServerRule::Fail);
     let failures = || {
         let figures = gateway.figures();
         figures.iter().find(|one| one.name == "meridian_scan_failures_total").map_or(0, |one| one.value)
@@ -257,7 +257,7 @@ fn the_owner_keeps_a_snapshot_that_a_scan_server_showed() {
     reader.leave();
     let server = Owner::scan(Embedded::new(Arc::new(reader)), 11, ScanExecutor::new(LIMITS));
     let owner = Owner::serve(backend, 1);
-    let (told, gateway) = gateway(&owner, Absent::Fail);
+    let (told, gateway) = gateway(&owner, NoServerRule::Fail);
     told.send_replace(Arc::from(vec![at(11, server.address)]));
     let ours = gateway.collection(TENANT, "ships").unwrap().unwrap();
     let page = Items { limit: Some(10), ..Items::all(&schema) };

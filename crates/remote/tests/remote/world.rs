@@ -6,7 +6,8 @@ use meridian_model::{Batch, BatchBuilder, IdRole, Schema, schema_spec};
 use meridian_observe::Tracer;
 use meridian_query::{CancelFlag, Control};
 use meridian_remote::{
-    MountedGroup, OwnerAt, RemoteBackend, RemoteOptions, ScanExecutor, ServeOptions, ServedGroups, serve, serve_groups,
+    MountedGroup, OwnerLocation, RemoteBackend, RemoteOptions, ScanExecutor, ServeOptions, ServedGroups, serve,
+    serve_groups,
 };
 use meridian_store::{Options, Settings, Store};
 use parking_lot::Mutex;
@@ -138,7 +139,7 @@ impl Drop for Group {
 pub struct World {
     pub embedded: Arc<dyn Backend>,
     pub remote: Arc<RemoteBackend>,
-    pub address: watch::Sender<Option<OwnerAt>>,
+    pub address: watch::Sender<Option<OwnerLocation>>,
     pub owner: Option<Owner>,
 }
 
@@ -169,7 +170,7 @@ pub fn store() -> Arc<dyn Backend> {
 }
 
 /// Returns a gateway's backend with records of its own, and the sender of its owner's address.
-pub fn gateway(at: Option<SocketAddr>) -> (watch::Sender<Option<OwnerAt>>, Arc<RemoteBackend>) {
+pub fn gateway(at: Option<SocketAddr>) -> (watch::Sender<Option<OwnerLocation>>, Arc<RemoteBackend>) {
     let (address, owner) = watch::channel(at.map(|at| at.to_string().into()));
     let records = Arc::new(Store::open(Options::ephemeral(), Seams::real()).unwrap());
     let remote = RemoteBackend::connect(owner, records, RemoteOptions::new(Seams::real().random)).unwrap();

@@ -5,7 +5,7 @@ use super::world::{Owner, PATIENCE, TENANT, World, control, fleet, gateway, ship
 use meridian_backend::{Backend, Collection, ReadPoint, Write, WriteError};
 use meridian_model::filter::Predicate;
 use meridian_model::{IdRole, Positions, partition_of};
-use meridian_remote::OwnerAt;
+use meridian_remote::OwnerLocation;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -122,7 +122,7 @@ fn a_keyed_batch_that_a_takeover_cuts_is_written_whole_by_the_next_owner() {
     let write = Write::new(ships(&ours.schema(), &batch)).with_key("key");
     let former = world.owner.as_ref().unwrap();
     former.owns.store(false, Ordering::Relaxed);
-    let at = OwnerAt { address: former.address.to_string(), process: None, leaves: true };
+    let at = OwnerLocation { address: former.address.to_string(), process: None, leaves: true };
     world.address.send_replace(Some(at));
     let writer = ours.clone();
     let writing = std::thread::spawn(move || writer.write(write));

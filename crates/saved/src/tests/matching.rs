@@ -1,6 +1,6 @@
 //! The index against a naive matcher that tests every question on every event, as a search tests results.
 
-use crate::index::{Common, Index};
+use crate::index::{Index, WordFrequencies};
 use geo_types::{Coord, Geometry, LineString, Point};
 use meridian_federation::Question;
 use meridian_federation::SearchResult;
@@ -175,7 +175,7 @@ proptest! {
         let seqs: Vec<Seq> = (0..events.len()).map(|row| Seq::new(1, row)).collect();
         let writer = FeatureWriter::new(&schema, None).unwrap();
         let rows = Events::of("c", &batch, &writer, &seqs);
-        let mut index = Index::new(Arc::<Common>::default());
+        let mut index = Index::new(Arc::<WordFrequencies>::default());
         // A question's index in this list identifies it.
         let mut match_index: Vec<Option<(u32, Arc<Question>)>> = Vec::new();
         for question in questions.into_iter().flatten() {

@@ -49,12 +49,12 @@ pub(crate) struct Chain {
     writer: u64,
     /// Links that this writer has tried to create.
     tried: AtomicU64,
-    old: Mutex<Old>,
+    old: Mutex<OldLinks>,
 }
 
 /// Links that may have to be deleted.
 #[derive(Debug, Default)]
-struct Old {
+struct OldLinks {
     /// The links at the start of this process: an earlier process may have left old ones.
     listed: Vec<u64>,
     /// The links to be deleted.

@@ -9,7 +9,7 @@ use super::{Bucket, Survey};
 use crate::codec::{frame, unframe};
 use crate::error::StoreError;
 use crate::seams::Seams;
-use meridian_model::policy::level::{Unfit, fits};
+use meridian_model::policy::level::{FormatMismatch, fits};
 use serde::{Deserialize, Serialize};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -67,7 +67,7 @@ impl Levels {
         let (level, own, program) = (self.now()?, self.own, &self.program);
         Ok(match fits(level, own) {
             Ok(()) => Ok(level),
-            Err(Unfit::TooOld) => {
+            Err(FormatMismatch::TooOld) => {
                 let newer = self.program_of(level).unwrap_or_else(|_| "a newer version".to_owned());
                 Err(format!(
                     "this bucket is at level {level}, and this program (Meridian {program}) reads up to level {own}: all processes were of \
@@ -75,11 +75,11 @@ impl Levels {
                 ))
             }
             // Nothing is written yet: it starts with the formats of this program.
-            Err(Unfit::TooNew) if Survey::new(&self.bucket, &self.seams).is_empty()? => {
+            Err(FormatMismatch::TooNew) if Survey::new(&self.bucket, &self.seams).is_empty()? => {
                 (level + 1..=own).try_for_each(|next| self.raise(next))?;
                 Ok(own)
             }
-            Err(Unfit::TooNew) => Err(format!(
+            Err(FormatMismatch::TooNew) => Err(format!(
                 "this bucket is at level {level}, and this program (Meridian {program}) writes levels {} and {own}: first run all of its \
                  processes with the version between, until its level has risen",
                 own - 1

@@ -71,13 +71,13 @@ pub use levels::Levels;
 pub use memory::{BucketFault, MemoryBucket};
 pub use meridian_model::policy::lease::Term;
 pub use next::NextLevel;
-pub use orders::{Done, Order, OrderKind, Orders};
+pub use orders::{Order, OrderKind, OrderOutcome, Orders};
 pub use peers::{Peers, SERVER_HELD};
-pub use pins::Serves;
+pub use pins::ScanServerStatus;
 pub(crate) use records::RECORDS;
 pub use records::SharedRecords;
 pub use restoring::check_whole;
-pub use roll::{Condition, Node, OnRoll, Roll};
+pub use roll::{Condition, Node, Roll, RollEntry};
 pub use scan_servers::{ScanServer, ScanServers};
 pub use storage::BucketStorage;
 pub use survey::{

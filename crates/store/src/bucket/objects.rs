@@ -26,7 +26,7 @@ const WAITING_MAX: usize = 100_000;
 /// this process alone, and once no reader's pin holds such a manifest. Names not deleted when this process ends are
 /// found as leftovers by the next owner.
 #[derive(Debug)]
-pub(crate) struct Grace {
+pub(crate) struct DeletionQueue {
     bucket: Arc<dyn Bucket>,
     clock: Arc<dyn Clock>,
     wait: Duration,
@@ -46,9 +46,14 @@ struct PendingDeletion {
     version: u64,
 }
 
-impl Grace {
-    pub(crate) fn new(bucket: Arc<dyn Bucket>, clock: Arc<dyn Clock>, wait: Duration, pins: Arc<Pins>) -> Grace {
-        Grace { bucket, clock, wait, pins, waiting: Mutex::default() }
+impl DeletionQueue {
+    pub(crate) fn new(
+        bucket: Arc<dyn Bucket>,
+        clock: Arc<dyn Clock>,
+        wait: Duration,
+        pins: Arc<Pins>,
+    ) -> DeletionQueue {
+        DeletionQueue { bucket, clock, wait, pins, waiting: Mutex::default() }
     }
 
     /// Deletes an object that the manifest of this version does not name, now or after the grace period.
@@ -111,7 +116,7 @@ pub(crate) struct BucketObjects {
     folder: String,
     /// Version of the newest manifest known to this process.
     committed: Arc<AtomicU64>,
-    grace: Arc<Grace>,
+    deletions: Arc<DeletionQueue>,
     patches: Arc<Patches>,
     /// Cached pieces of objects; `None` sends each read to the bucket.
     extents: Option<Arc<Extents>>,
@@ -125,12 +130,12 @@ impl BucketObjects {
         bucket: Arc<dyn Bucket>,
         partition: String,
         committed: Arc<AtomicU64>,
-        (grace, patches): (Arc<Grace>, Arc<Patches>),
+        (deletions, patches): (Arc<DeletionQueue>, Arc<Patches>),
         extents: Option<Arc<Extents>>,
         alone: bool,
     ) -> BucketObjects {
         let folder = format!("{partition}/segments/");
-        BucketObjects { bucket, partition: partition.into(), folder, committed, grace, patches, extents, alone }
+        BucketObjects { bucket, partition: partition.into(), folder, committed, deletions, patches, extents, alone }
     }
 
     fn object(&self, name: String, bytes: u64, end: Option<FileEnd>) -> Arc<dyn Object> {
@@ -194,20 +199,20 @@ impl Objects for BucketObjects {
     }
 
     fn list(&self) -> io::Result<Vec<String>> {
-        let waiting = self.grace.names();
+        let waiting = self.deletions.names();
         let names = self.bucket.list(&self.folder)?.into_iter().filter(|name| !waiting.contains(name));
         Ok(names.filter_map(|name| Some(name.strip_prefix(&self.folder)?.to_owned())).collect())
     }
 
     fn delete(&self, name: &str) -> io::Result<()> {
         let name = self.name(name);
-        if self.grace.holds(&name) {
+        if self.deletions.holds(&name) {
             return Err(ErrorKind::NotFound.into());
         }
         self.patches.forget(&name);
         // Deleting an absent object succeeds in a bucket, but is an error for the caller.
         self.bucket.len(&name)?;
-        self.grace.delete(name, &self.partition, self.committed.load(Ordering::Acquire))
+        self.deletions.delete(name, &self.partition, self.committed.load(Ordering::Acquire))
     }
 
     fn sync(&self) -> io::Result<()> {

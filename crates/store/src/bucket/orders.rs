@@ -54,7 +54,7 @@ pub struct Order {
 
 /// The outcome of an order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Done {
+pub struct OrderOutcome {
     /// The number of the order.
     pub order: u64,
     /// Whether it was carried out.

@@ -52,11 +52,11 @@ struct State {
     /// Numbers of this server's objects that may exist.
     there: Vec<u64>,
     /// The other servers, by name.
-    others: BTreeMap<String, Other>,
+    others: BTreeMap<String, PeerState>,
 }
 
 #[derive(Debug)]
-struct Other {
+struct PeerState {
     number: u64,
     /// When this number was first seen, in microseconds of the clock's elapsed time.
     since: i64,
@@ -157,9 +157,9 @@ impl Peers {
                 Err(StoreError::Corrupt { .. } | StoreError::NewerFormat { .. }) => (number, Vec::new()),
                 Err(error) => return Err(error),
             };
-            state.others.insert(server.to_owned(), Other { number, since: now, said });
+            state.others.insert(server.to_owned(), PeerState { number, since: now, said });
         }
-        let is_left = |other: &Other| now - other.since > self.ttl_us * LEFT;
+        let is_left = |other: &PeerState| now - other.since > self.ttl_us * LEFT;
         for name in &names {
             if parse(self.folder, name).and_then(|(server, _)| state.others.get(server)).is_some_and(is_left) {
                 // Retried when it is listed again.

@@ -44,7 +44,7 @@ const LOOK_US: i64 = 10_000_000;
 /// The status that a scan server reports. Its load is that at the last write of its pin, up to a third of a pin's
 /// lifetime ago.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Serves {
+pub struct ScanServerStatus {
     /// Host and port at which gateways reach it.
     pub address: String,
     /// Its group, as named in profiles.
@@ -61,7 +61,7 @@ pub struct Serves {
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct PinContent {
     pub(super) in_use: Vec<InUse>,
-    pub(super) serves: Option<Serves>,
+    pub(super) serves: Option<ScanServerStatus>,
 }
 
 /// The two formats of it.

@@ -9,7 +9,7 @@ use crate::codec::{Reader, put_bytes, put_u8, put_u32};
 use crate::error::StoreError;
 use crate::paths::check_record_name;
 use crate::seams::Seams;
-use meridian_model::{RecordChange, RecordNews};
+use meridian_model::{RecordChange, RecordChanges};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -68,7 +68,7 @@ impl SharedRecords {
     }
 
     /// Returns the changes after a version; `None` if it is the newest. Version 0 precedes all changes.
-    pub fn since(&self, version: u64) -> Result<Option<RecordNews>, StoreError> {
+    pub fn since(&self, version: u64) -> Result<Option<RecordChanges>, StoreError> {
         let state = self.current()?;
         if state.end.number == version {
             return Ok(None);
@@ -81,7 +81,7 @@ impl SharedRecords {
                 newer.flat_map(|(_, changes)| changes.iter().cloned()).collect()
             }
         };
-        Ok(Some(RecordNews { version: state.end.number, whole, changes }))
+        Ok(Some(RecordChanges { version: state.end.number, whole, changes }))
     }
 
     /// Applies all of these changes or none, and returns the resulting version. `None` if there is a newer version than

@@ -5,7 +5,7 @@
 //! operators. The outcome of an order to a process (`orders.rs`) is reported here.
 
 use super::Bucket;
-use super::orders::Done;
+use super::orders::OrderOutcome;
 use super::peers::{Peers, name_of, newest, read_newest};
 use crate::error::StoreError;
 use crate::seams::Seams;
@@ -53,7 +53,7 @@ pub struct Node {
     pub leases: Vec<String>,
     /// The last order it has executed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub done: Option<Done>,
+    pub done: Option<OrderOutcome>,
 }
 
 /// The entry of this process on the roll of its cluster.
@@ -92,7 +92,7 @@ impl Roll {
     ///
     /// # Errors
     /// Errors of the bucket. Objects that cannot be parsed are left out.
-    pub fn read(bucket: &dyn Bucket, process: Option<u64>) -> Result<Vec<OnRoll>, StoreError> {
+    pub fn read(bucket: &dyn Bucket, process: Option<u64>) -> Result<Vec<RollEntry>, StoreError> {
         let folder = process.map_or(FOLDER.to_owned(), |process| format!("{FOLDER}{process:016x}/"));
         let names = bucket.list(&folder).map_err(StoreError::io("list", &Path::new(&bucket.place()).join(&folder)))?;
         let mut all = Vec::new();
@@ -101,7 +101,7 @@ impl Roll {
                 Ok(Some((said, content))) => {
                     if let Ok(node) = serde_json::from_slice(&content) {
                         let written = bucket.modified(&name_of(FOLDER, process, said)).ok().flatten();
-                        all.push(OnRoll { said, written, node });
+                        all.push(RollEntry { said, written, node });
                     }
                 }
                 Ok(None) => {}
@@ -117,7 +117,7 @@ impl Roll {
 
 /// The last entry of a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OnRoll {
+pub struct RollEntry {
     /// How often it has published its state; this grows while it lives.
     pub said: u64,
     /// When it did, by the bucket's clock, in microseconds since 1970; `None` if the bucket does not report it.

@@ -1,7 +1,7 @@
 //! Discovery of a cluster's scan servers by gateways, from the status in their pins.
 
 use super::Bucket;
-use super::pins::{self, PinContent, Serves};
+use super::pins::{self, PinContent, ScanServerStatus};
 use crate::error::StoreError;
 use crate::seams::Clock;
 use parking_lot::Mutex;
@@ -19,7 +19,7 @@ pub struct ScanServer {
     /// The random number of this start of its process.
     pub reader: u64,
     /// Its reported status.
-    pub serves: Serves,
+    pub serves: ScanServerStatus,
 }
 
 /// Discovers the scan servers of a cluster by polling.
@@ -36,7 +36,7 @@ struct ServerRecord {
     /// When this number was first seen.
     since: i64,
     /// `None` if it serves no gateways, or its status cannot be parsed.
-    serves: Option<Serves>,
+    serves: Option<ScanServerStatus>,
 }
 
 impl ScanServers {
@@ -89,8 +89,14 @@ mod tests {
     use crate::bucket::{MemoryBucket, Pin};
     use crate::seams::ManualClock;
 
-    fn serves(address: &str) -> Serves {
-        Serves { address: address.to_owned(), group: "default".to_owned(), working: 1, started: 2, waiting: 3 }
+    fn serves(address: &str) -> ScanServerStatus {
+        ScanServerStatus {
+            address: address.to_owned(),
+            group: "default".to_owned(),
+            working: 1,
+            started: 2,
+            waiting: 3,
+        }
     }
 
     #[test]

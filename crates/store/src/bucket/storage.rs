@@ -4,7 +4,7 @@ use super::catalog::BucketCatalog;
 use super::create::create;
 use super::kind;
 use super::log::{self, BucketLog};
-use super::objects::{BucketObjects, Grace};
+use super::objects::{BucketObjects, DeletionQueue};
 use super::patches::Patches;
 use super::pins::Pins;
 use super::reader::BucketReader;
@@ -44,7 +44,7 @@ pub struct BucketStorage {
     id: String,
     /// The pins of readers in other processes.
     pins: Arc<Pins>,
-    grace: Arc<Grace>,
+    deletions: Arc<DeletionQueue>,
     patches: Arc<Patches>,
     extents: Option<Arc<Extents>>,
     /// Whether no other process uses the bucket, so that rebuilt objects are written under their own names.
@@ -66,7 +66,7 @@ impl BucketStorage {
         grace: Duration,
     ) -> BucketStorage {
         let pins = Arc::new(Pins::new(bucket.clone(), seams.clock.clone(), grace));
-        let grace = Arc::new(Grace::new(bucket.clone(), seams.clock.clone(), grace, pins.clone()));
+        let deletions = Arc::new(DeletionQueue::new(bucket.clone(), seams.clock.clone(), grace, pins.clone()));
         BucketStorage {
             bucket,
             seams,
@@ -75,7 +75,7 @@ impl BucketStorage {
             log: SharedLog::Bucket,
             id: String::new(),
             pins,
-            grace,
+            deletions,
             patches: Arc::default(),
             extents: None,
             alone: false,
@@ -174,7 +174,7 @@ impl BucketStorage {
     }
 
     fn objects(&self, dir: &Path, life: u64, committed: Arc<AtomicU64>) -> BucketObjects {
-        let (folder, kept) = (self.folder(dir, life), (self.grace.clone(), self.patches.clone()));
+        let (folder, kept) = (self.folder(dir, life), (self.deletions.clone(), self.patches.clone()));
         BucketObjects::new(self.bucket.clone(), folder, committed, kept, self.extents.clone(), self.alone)
     }
 
@@ -228,7 +228,7 @@ impl Storage for BucketStorage {
     }
 
     fn tend(&self) {
-        self.grace.tend();
+        self.deletions.tend();
     }
 
     fn extents(&self) -> Option<ExtentStats> {

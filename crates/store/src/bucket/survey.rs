@@ -5,7 +5,8 @@
 
 use super::storage::BucketStorage;
 use super::{
-    Bucket, COLLECTIONS, OnRoll, ReadOnly, Roll, Serves, groups_of, kind, log, peers, pins, roll, said_groups, terms_of,
+    Bucket, COLLECTIONS, ReadOnly, Roll, RollEntry, ScanServerStatus, groups_of, kind, log, peers, pins, roll,
+    said_groups, terms_of,
 };
 use crate::error::StoreError;
 use crate::paths::partition_dir;
@@ -130,7 +131,7 @@ pub struct ReaderPin {
     /// Its uses, or why they cannot be read.
     pub uses: Result<Vec<PinUse>, StoreError>,
     /// The status of a scan server; `None` for other readers, such as a check.
-    pub serves: Option<Serves>,
+    pub serves: Option<ScanServerStatus>,
 }
 
 /// A reader's use of one collection.
@@ -263,7 +264,7 @@ impl Survey {
     ///
     /// # Errors
     /// [`StoreError::Io`] if the bucket does not answer. Damaged objects are left out.
-    pub fn nodes(&self) -> Result<Vec<OnRoll>, StoreError> {
+    pub fn nodes(&self) -> Result<Vec<RollEntry>, StoreError> {
         Roll::read(self.bucket.as_ref(), None)
     }
 

@@ -16,7 +16,7 @@ pub use writing::{DeleteReceipt, KEY_BYTES_MAX, OnConflict, Write, WriteReceipt}
 
 use crate::error::{Problem, SnapshotGone, StoreError};
 use crate::expiry;
-use crate::ingest::partition::{Done, Partition, Request};
+use crate::ingest::partition::{CommittedWrite, Partition, Request};
 use crate::ingest::queue::Queue;
 use crate::manifest::ImportOrigin;
 use crate::options::Settings;
@@ -41,7 +41,7 @@ pub struct Collection {
     pub(crate) shared: Arc<Shared>,
     /// Shared with the collection of the earlier name, after a rename in memory.
     pub(crate) core: Arc<Mutex<Partition>>,
-    pub(crate) queue: Arc<Queue<Request, Done>>,
+    pub(crate) queue: Arc<Queue<Request, CommittedWrite>>,
     /// Notified whenever a job is done, so that writers waiting for memory check again.
     room: Condvar,
     room_lock: Mutex<()>,
@@ -53,17 +53,17 @@ pub struct Collection {
     pub(crate) stop: AtomicBool,
     /// Whether the collection no longer exists. A collection that was only stopped exists, and can be reopened.
     pub(crate) dropped: AtomicBool,
-    wake: Arc<Wake>,
+    wake: Arc<MaintenanceSignal>,
 }
 
 /// Wakes the threads that flush and merge.
 #[derive(Debug, Default)]
-pub(crate) struct Wake {
+pub(crate) struct MaintenanceSignal {
     calls: Mutex<u64>,
     changed: Condvar,
 }
 
-impl Wake {
+impl MaintenanceSignal {
     pub(crate) fn wake(&self) {
         *self.calls.lock() += 1;
         self.changed.notify_all();
@@ -81,7 +81,7 @@ impl Wake {
 }
 
 impl Collection {
-    pub(crate) fn new(tenant: &str, name: &str, partition: Partition, wake: Arc<Wake>) -> Arc<Collection> {
+    pub(crate) fn new(tenant: &str, name: &str, partition: Partition, wake: Arc<MaintenanceSignal>) -> Arc<Collection> {
         let (created, number) = (partition.manifest.created, partition.manifest.partition);
         let shared = partition.shared.clone();
         Collection::over((tenant, name), (created, number), shared, Arc::new(Mutex::new(partition)), wake)
@@ -108,7 +108,7 @@ impl Collection {
         (created, partition): (i64, u32),
         shared: Arc<Shared>,
         core: Arc<Mutex<Partition>>,
-        wake: Arc<Wake>,
+        wake: Arc<MaintenanceSignal>,
     ) -> Arc<Collection> {
         Arc::new(Collection {
             tenant: tenant.to_owned(),

@@ -2,7 +2,7 @@
 
 use crate::collection::{Collection, Write, WriteReceipt};
 use crate::error::WriteError;
-use crate::ingest::partition::{Done, Request};
+use crate::ingest::partition::{CommittedWrite, Request};
 use crate::ingest::queue::{QueueStep, Ticket, too_late};
 use std::sync::Arc;
 use std::task::{Poll, Waker};
@@ -11,7 +11,7 @@ use std::task::{Poll, Waker};
 #[derive(Debug)]
 pub struct PendingWrite {
     collection: Arc<Collection>,
-    ticket: Ticket<Request, Done>,
+    ticket: Ticket<Request, CommittedWrite>,
 }
 
 /// The next step for the holder of a [`PendingWrite`].

@@ -3,7 +3,7 @@
 use super::Collection;
 use crate::error::StoreError;
 use crate::expiry::{self, EXPIRY_EVERY_US, Expiry, ExpiryOutcome};
-use crate::ingest::partition::{Done, Request};
+use crate::ingest::partition::{CommittedWrite, Request};
 use crate::ingest::stage::Change;
 use crate::maintenance::job::{Job, Output};
 use crate::options::Settings;
@@ -62,11 +62,11 @@ impl Collection {
         let request = Request { change: Change::Expire(Expiry { before, found }), key: None };
         let deadline = wait::deadline(self.shared.options.write_wait);
         match self.commit(request, 1024, deadline) {
-            Ok(Done::Stored(outcome)) => {
+            Ok(CommittedWrite::Stored(outcome)) => {
                 self.shared.counters.add_expired(outcome.killed);
                 Ok(Some(ExpiryOutcome { before, expired: outcome.killed, position: outcome.position }))
             }
-            Ok(Done::Duplicate(_)) => Ok(None),
+            Ok(CommittedWrite::Duplicate(_)) => Ok(None),
             Err(_) if self.stop.load(Ordering::Acquire) => Err(StoreError::Closed),
             Err(e) => Err(Invalid::new(format!("events past the retention stay for now: {e}")).into()),
         }

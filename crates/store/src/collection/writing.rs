@@ -3,7 +3,7 @@
 use super::Collection;
 use crate::error::{StoreError, WriteError};
 use crate::ingest::digest;
-use crate::ingest::partition::{Done, Key, Request, body_of};
+use crate::ingest::partition::{CommittedWrite, Key, Request, body_of};
 use crate::ingest::stage::{Change, Events, Target};
 use crate::options::Durability;
 use crate::part::{CHUNK_ROWS, PartView};
@@ -76,16 +76,16 @@ pub struct WriteReceipt {
 }
 
 impl WriteReceipt {
-    pub(crate) fn of(done: Done, numbering: Numbering) -> WriteReceipt {
+    pub(crate) fn of(done: CommittedWrite, numbering: Numbering) -> WriteReceipt {
         match done {
-            Done::Stored(outcome) => WriteReceipt {
+            CommittedWrite::Stored(outcome) => WriteReceipt {
                 written: outcome.written,
                 replaced: outcome.killed,
                 duplicates: 0,
                 position: outcome.position,
                 first: numbering.seq(outcome.position, 0),
             },
-            Done::Duplicate(known) => WriteReceipt {
+            CommittedWrite::Duplicate(known) => WriteReceipt {
                 written: 0,
                 replaced: 0,
                 duplicates: u64::from(known.events),
@@ -190,12 +190,19 @@ impl Collection {
 
     fn delete_change(&self, change: Change) -> Result<DeleteReceipt, WriteError> {
         match self.commit_in_turn(Request { change, key: None }, 1024, None)? {
-            Done::Stored(outcome) => Ok(DeleteReceipt { deleted: outcome.killed, position: outcome.position }),
-            Done::Duplicate(known) => Ok(DeleteReceipt { deleted: 0, position: known.position }),
+            CommittedWrite::Stored(outcome) => {
+                Ok(DeleteReceipt { deleted: outcome.killed, position: outcome.position })
+            }
+            CommittedWrite::Duplicate(known) => Ok(DeleteReceipt { deleted: 0, position: known.position }),
         }
     }
 
-    fn commit_in_turn(&self, request: Request, bytes: usize, deadline: Option<Instant>) -> Result<Done, WriteError> {
+    fn commit_in_turn(
+        &self,
+        request: Request,
+        bytes: usize,
+        deadline: Option<Instant>,
+    ) -> Result<CommittedWrite, WriteError> {
         let deadline = deadline.unwrap_or_else(|| wait::deadline(self.shared.options.write_wait));
         // Counts as a request in flight, so that merges yield while this write waits.
         let _writing = self.shared.load.enter();
@@ -204,12 +211,17 @@ impl Collection {
     }
 
     /// Queues a change and waits until it is committed.
-    pub(super) fn commit(&self, request: Request, bytes: usize, deadline: Instant) -> Result<Done, WriteError> {
+    pub(super) fn commit(
+        &self,
+        request: Request,
+        bytes: usize,
+        deadline: Instant,
+    ) -> Result<CommittedWrite, WriteError> {
         self.queue.push(request, bytes)?.wait(deadline, |group| self.commit_group(group))
     }
 
     /// Commits what the leader took from the queue.
-    pub(crate) fn commit_group(&self, group: Vec<Request>) -> Vec<Result<Done, WriteError>> {
+    pub(crate) fn commit_group(&self, group: Vec<Request>) -> Vec<Result<CommittedWrite, WriteError>> {
         if self.stop.load(Ordering::Acquire) {
             let dropped = self.dropped.load(Ordering::Acquire);
             let refused = || if dropped { WriteError::Closed } else { WriteError::closes() };

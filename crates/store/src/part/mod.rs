@@ -25,7 +25,7 @@ pub(crate) use closed::ClosedSegment;
 pub(crate) use context::Context;
 pub(crate) use entry::Entry;
 pub use rows::CHUNK_ROWS;
-pub(crate) use rows::{Fill, KeyRule};
+pub(crate) use rows::{CacheFill, KeyRule};
 pub use view::{PartView, TimeOrder};
 
 use crate::error::StoreError;
@@ -111,7 +111,12 @@ impl Part {
     }
 
     /// Returns physical columns of some rows; columns that the part was written without are absent.
-    pub(crate) fn column(&self, column: usize, rows: Range<u32>, fill: Fill) -> Result<Option<ArrayRef>, StoreError> {
+    pub(crate) fn column(
+        &self,
+        column: usize,
+        rows: Range<u32>,
+        fill: CacheFill,
+    ) -> Result<Option<ArrayRef>, StoreError> {
         match &self.body {
             Body::Run(run) => {
                 let array = run.batch.columns().get(column).and_then(Option::as_ref);
@@ -168,7 +173,7 @@ impl Part {
             // The key is a hash: only the stored id proves a match.
             let same = match layout.id {
                 None => true,
-                Some(column) => match self.column(column, row..row + 1, Fill::Keep)? {
+                Some(column) => match self.column(column, row..row + 1, CacheFill::Keep)? {
                     Some(ids) => {
                         arrow_array::cast::AsArray::as_string_opt::<i32>(&ids).is_some_and(|i| i.value(0) == id)
                     }

@@ -9,7 +9,7 @@ pub const CHUNK_ROWS: u32 = 4096;
 
 /// Whether blocks read from disk are kept in the cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fill {
+pub(crate) enum CacheFill {
     /// Cached for the next reader.
     Keep,
     /// Not cached: a merge reads each block once, and its inputs are removed when it is done.

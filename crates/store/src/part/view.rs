@@ -1,7 +1,7 @@
 //! A reader's view of a part: which rows a snapshot shows, and how they are read.
 
 use super::context::Context;
-use super::rows::{CHUNK_ROWS, Fill, KeyRule};
+use super::rows::{CHUNK_ROWS, CacheFill, KeyRule};
 use super::segment::{PAGE_BYTES, PAGE_ROWS_MIN, RowSource};
 use super::{Body, Part};
 use crate::error::StoreError;
@@ -111,7 +111,7 @@ impl PartView {
         if let Some(segment) = self.part.segment() {
             segment.load_rows(&rows, wanted);
         }
-        self.columns(rows, wanted, Fill::Keep)
+        self.columns(rows, wanted, CacheFill::Keep)
     }
 
     /// Returns the wanted columns that are split into pages in this chunk: only the needed rows of these should be
@@ -139,10 +139,10 @@ impl PartView {
 
     /// Does the same as [`PartView::read`], without evicting from the cache what readers use.
     pub(crate) fn read_for_merge(&self, rows: Range<u32>, wanted: &Projection) -> Result<Batch, StoreError> {
-        self.columns(rows, wanted, Fill::Pass)
+        self.columns(rows, wanted, CacheFill::Pass)
     }
 
-    fn columns(&self, rows: Range<u32>, wanted: &Projection, fill: Fill) -> Result<Batch, StoreError> {
+    fn columns(&self, rows: Range<u32>, wanted: &Projection, fill: CacheFill) -> Result<Batch, StoreError> {
         let count = rows.len();
         let layout = &self.context.layout;
         let mut columns = vec![None; layout.columns.len()];

@@ -10,7 +10,7 @@ use crate::manifest::keys_name;
 use crate::part::dead::DeadRows;
 use crate::part::objects::ObjectRows;
 use crate::part::segment::same_rows;
-use crate::part::{CHUNK_ROWS, Context, Fill, Part, PartView};
+use crate::part::{CHUNK_ROWS, CacheFill, Context, Part, PartView};
 use meridian_index::{Forest, ForestBuilder, Grid, PyramidBuilder};
 use meridian_model::{IdRole, Projection, Seq};
 use std::sync::Arc;
@@ -204,7 +204,7 @@ fn check_time_values(view: &PartView, wrong: &dyn Fn(&str) -> StoreError) -> Res
     let Some(time) = &segment.footer.time else { return Ok(()) };
     for column in &time.columns {
         let column = usize::from(*column);
-        let Some(values) = view.part.column(column, 0..view.rows(), Fill::Pass)? else { continue };
+        let Some(values) = view.part.column(column, 0..view.rows(), CacheFill::Pass)? else { continue };
         for from in (0..view.rows()).step_by(CHUNK_ROWS as usize) {
             let places = from..view.rows().min(from + CHUNK_ROWS);
             let rows = order.rows(places.clone())?;

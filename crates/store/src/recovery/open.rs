@@ -2,7 +2,7 @@
 
 use crate::catalog::disk::MANIFEST;
 use crate::catalog::lineage::Lineage;
-use crate::collection::Wake;
+use crate::collection::MaintenanceSignal;
 use crate::disk_storage::DiskStorage;
 use crate::error::{Problem, StoreError};
 use crate::extents::Extents;
@@ -37,7 +37,7 @@ pub struct SharedResources {
     pub(crate) memory_all: Arc<WriteMemory>,
     pub(crate) load: Arc<Load>,
     /// Lets one store make room in memory for another.
-    pub(crate) wake: Arc<Wake>,
+    pub(crate) wake: Arc<MaintenanceSignal>,
     /// The cache of objects' extents, once the first store has opened.
     extents: Arc<OnceLock<Arc<Extents>>>,
 }

@@ -13,7 +13,7 @@ use crate::ingest::partition::Partition;
 use crate::log::Log;
 use crate::manifest::{Manifest, SegmentEntry, dead_name, keys_name, segment_name};
 use crate::part::dead::DeadRows;
-use crate::part::{CHUNK_ROWS, Fill};
+use crate::part::{CHUNK_ROWS, CacheFill};
 use crate::recovery::leftovers::number_of;
 use crate::recovery::log_dir;
 use arrow_array::cast::AsArray;
@@ -168,7 +168,7 @@ fn kill_replaced(partition: &Partition, at: usize, dead: &mut DeadRows) {
     let Some(column) = context.layout.id else { return };
     for from in (0..part.rows).step_by(CHUNK_ROWS as usize) {
         let rows = from..part.rows.min(from + CHUNK_ROWS);
-        let (ids, seqs) = (part.column(column, rows.clone(), Fill::Pass), part.seqs(rows.clone()));
+        let (ids, seqs) = (part.column(column, rows.clone(), CacheFill::Pass), part.seqs(rows.clone()));
         let (Ok(Some(ids)), Ok(seqs)) = (ids, seqs) else { continue };
         let Some(ids) = ids.as_string_opt::<i32>() else { continue };
         for (i, seq) in seqs.into_iter().enumerate() {

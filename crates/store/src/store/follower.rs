@@ -1,6 +1,6 @@
 //! A store that follows the owners of a bucket: it opens what they wrote, and loads what they commit.
 
-use crate::bucket::Serves;
+use crate::bucket::ScanServerStatus;
 use crate::collection::Collection;
 use crate::error::StoreError;
 use crate::ingest::tail::Tail;
@@ -68,7 +68,7 @@ impl Store {
 
     /// Announces this process to gateways, from the next [`Store::refresh`] on. `serves` is called each time the pin is
     /// written.
-    pub fn announce(&self, serves: Arc<dyn Fn() -> Serves + Send + Sync>) {
+    pub fn announce(&self, serves: Arc<dyn Fn() -> ScanServerStatus + Send + Sync>) {
         self.inner.following.iter().for_each(|following| following.announce(serves.clone()));
     }
 

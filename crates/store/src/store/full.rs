@@ -15,9 +15,9 @@ const TRIAL_BYTES: usize = 256 << 10;
 
 /// The last file that found no space, until there is some.
 #[derive(Debug, Default)]
-pub(crate) struct Full(Mutex<Option<PathBuf>>);
+pub(crate) struct FullDisk(Mutex<Option<PathBuf>>);
 
-impl Full {
+impl FullDisk {
     fn note<T>(&self, path: &Path, result: io::Result<T>) -> io::Result<T> {
         if result.as_ref().is_err_and(is_full) {
             *self.0.lock() = Some(path.to_owned());
@@ -48,14 +48,14 @@ impl Full {
 #[derive(Debug)]
 pub(crate) struct WatchedDisk {
     pub(crate) disk: Arc<dyn Disk>,
-    pub(crate) full: Arc<Full>,
+    pub(crate) full: Arc<FullDisk>,
 }
 
 #[derive(Debug)]
 struct WatchedFile {
     file: Arc<dyn DiskFile>,
     path: PathBuf,
-    full: Arc<Full>,
+    full: Arc<FullDisk>,
 }
 
 impl Disk for WatchedDisk {

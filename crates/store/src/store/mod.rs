@@ -23,7 +23,7 @@ mod shared;
 mod threads;
 
 use crate::audit::{self, AuditLog};
-use crate::collection::{Collection, Wake};
+use crate::collection::{Collection, MaintenanceSignal};
 use crate::disk_storage::DiskStorage;
 use crate::error::damaged::Damaged;
 use crate::error::{Problem, StoreError};
@@ -34,7 +34,7 @@ use crate::seams::{Disk, DiskLock, MemoryDisk, Seams, Storage};
 use crate::store::directory::Directory;
 use crate::store::folder::{LOCK, MARKER, check_marker, make_root};
 use crate::store::following::FollowState;
-use crate::store::full::{Full, WatchedDisk};
+use crate::store::full::{FullDisk, WatchedDisk};
 use crate::store::partitions::Partitions;
 use crate::store::records::{COPIES, Records, RepairedRecords};
 pub use crate::store::renaming::KEEPS_NAME;
@@ -75,13 +75,13 @@ pub(crate) struct Inner {
     /// Records that were damaged and have been repaired.
     mended: RepairedRecords,
     audit: Arc<AuditLog>,
-    pub(crate) wake: Arc<Wake>,
+    pub(crate) wake: Arc<MaintenanceSignal>,
     /// Present in a read-only store.
     following: Option<FollowState>,
     closed: AtomicBool,
     /// The given disk; the next field records whether it is full.
     bare: Arc<dyn Disk>,
-    full: Arc<Full>,
+    full: Arc<FullDisk>,
 }
 
 /// The set of collections to open.
@@ -129,7 +129,7 @@ impl Store {
             seams.disk = Arc::new(MemoryDisk::volatile());
         }
         let root = options.data.clone();
-        let (bare, full) = (seams.disk, Arc::<Full>::default());
+        let (bare, full) = (seams.disk, Arc::<FullDisk>::default());
         // Every call passes through the watcher: readiness must notice a full disk, whichever code found it.
         seams.disk = Arc::new(WatchedDisk { disk: bare.clone(), full: full.clone() });
         let disk = seams.disk.clone();

@@ -80,7 +80,7 @@ pub struct SignInSettings {
 pub struct Issuers {
     all: Vec<Issuer>,
     /// Callers by the SHA-256 of their token, so that each token is verified only once.
-    verified: Cache<[u8; 32], Remembered>,
+    verified: Cache<[u8; 32], VerifiedCaller>,
     /// Incremented when keys change; tokens cached under an older version are verified again.
     keys_version: AtomicU64,
     /// One flag per tenant, shared by its callers and set when the tenant is suspended. The rules bound their number.
@@ -89,7 +89,7 @@ pub struct Issuers {
 
 /// A caller whose token was verified with a given version of the keys.
 #[derive(Clone)]
-struct Remembered {
+struct VerifiedCaller {
     caller: Caller,
     keys_version: u64,
 }
@@ -191,7 +191,7 @@ impl Issuers {
         // Before `make` checks for a suspended tenant, so that a later suspension ends the new caller.
         let end = self.end_of(verified.tenant.as_deref().unwrap_or_default());
         let caller = make(verified, end)?;
-        self.verified.insert(digest, Remembered { caller: caller.clone(), keys_version });
+        self.verified.insert(digest, VerifiedCaller { caller: caller.clone(), keys_version });
         Ok(caller)
     }
 

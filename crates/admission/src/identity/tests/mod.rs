@@ -6,7 +6,7 @@ mod shared;
 use super::*;
 use meridian_model::policy::access::Pattern;
 use meridian_model::policy::quota::Quota;
-use meridian_model::{RecordChange, RecordNews};
+use meridian_model::{RecordChange, RecordChanges};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -48,7 +48,7 @@ impl Memory {
 }
 
 impl Vault for Memory {
-    fn since(&self, version: u64) -> Result<Option<RecordNews>, VaultError> {
+    fn since(&self, version: u64) -> Result<Option<RecordChanges>, VaultError> {
         let (records, changes) = (self.records.lock(), self.changes.lock());
         let now = changes.len() as u64;
         let whole = version == 0 || self.forgets.load(Ordering::Relaxed);
@@ -58,7 +58,7 @@ impl Vault for Memory {
             true => sound.map(|(name, content)| RecordChange::put(name, content.clone())).collect(),
             false => changes[version as usize..].to_vec(),
         };
-        Ok((now > version).then_some(RecordNews { version: now, whole, changes }))
+        Ok((now > version).then_some(RecordChanges { version: now, whole, changes }))
     }
 
     fn damaged(&self) -> Vec<(String, String)> {

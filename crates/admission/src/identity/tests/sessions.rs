@@ -10,9 +10,9 @@ struct Apart {
 }
 
 impl Vault for Apart {
-    fn since(&self, version: u64) -> Result<Option<RecordNews>, VaultError> {
+    fn since(&self, version: u64) -> Result<Option<RecordChanges>, VaultError> {
         let news = if version == 0 { self.memory.since(0)? } else { None };
-        Ok(news.map(|news| RecordNews { version: 1, ..news }))
+        Ok(news.map(|news| RecordChanges { version: 1, ..news }))
     }
 
     fn commit(&self, _: u64, changes: &[RecordChange]) -> Result<Option<u64>, VaultError> {

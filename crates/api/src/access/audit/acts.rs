@@ -23,7 +23,7 @@ const CREATE_COLLECTION: &str = "createCollection";
 
 /// A handler's additions to the record of its act, as an extension of its response. It must not contain secrets.
 #[derive(Debug, Clone, Default)]
-pub struct Note {
+pub struct AuditDetails {
     /// The tenant that the act concerns, if not the caller's.
     pub tenant: Option<String>,
     /// The path of the created resource.
@@ -107,7 +107,7 @@ fn may_be_a_name(text: &str) -> bool {
 pub async fn recorded(state: AppState, act: Act, handled: impl Future<Output = Response> + Send + 'static) -> Response {
     let outcome = |response: &mut Response, act: &mut Act| {
         // Known only to the handler, because they depend on what it found.
-        if let Some(Note { tenant, target, change }) = response.extensions_mut().remove() {
+        if let Some(AuditDetails { tenant, target, change }) = response.extensions_mut().remove() {
             tenant.into_iter().for_each(|tenant| act.tenant = tenant);
             target.into_iter().for_each(|target| act.target = target);
             act.change = change;

@@ -8,7 +8,7 @@
 mod acts;
 pub mod list;
 
-pub use acts::{Note, act_of, admit, creating, recorded};
+pub use acts::{AuditDetails, act_of, admit, creating, recorded};
 
 use meridian_admission::identity::Caller;
 use meridian_backend::Act;

@@ -10,17 +10,17 @@ use meridian_admission::identity::{Login, Session};
 use meridian_backend::Act;
 
 /// A user's act on its own session or password: `operationId` and path.
-pub type Done = (&'static str, &'static str);
+pub type SelfServiceAct = (&'static str, &'static str);
 
-pub const SIGN_IN: Done = ("signIn", "/login");
-pub const SIGN_OUT: Done = ("signOut", "/logout");
-pub const PASSWORD: Done = ("changePassword", "/password");
+pub const SIGN_IN: SelfServiceAct = ("signIn", "/login");
+pub const SIGN_OUT: SelfServiceAct = ("signOut", "/logout");
+pub const PASSWORD: SelfServiceAct = ("changePassword", "/password");
 
 /// Records a user's act.
 ///
 /// # Errors
 /// 507 if it cannot be recorded.
-pub async fn record(state: &Scope, dispatch: &Dispatch, done: Done, session: &Session) -> Result<()> {
+pub async fn record(state: &Scope, dispatch: &Dispatch, done: SelfServiceAct, session: &Session) -> Result<()> {
     let caller = session.caller();
     // An operator works in a tenant, and belongs to none.
     let tenant = if caller.is_operator() { String::new() } else { caller.tenant.to_string() };
@@ -30,7 +30,7 @@ pub async fn record(state: &Scope, dispatch: &Dispatch, done: Done, session: &Se
 
 /// Records a failed attempt, with the attempted name if such a user exists. An attempt that came too early is only
 /// counted, since there can be any number of them.
-pub fn refused(state: &Scope, dispatch: &Dispatch, done: Done, tried: Option<&Login>, problem: &Problem) {
+pub fn refused(state: &Scope, dispatch: &Dispatch, done: SelfServiceAct, tried: Option<&Login>, problem: &Problem) {
     let mut act = of(dispatch, done);
     let user = tried.and_then(|login| state.registry.user(login));
     let source = Source::SignIn(user.as_ref().map(|user| user.tenant.as_str().into()));
@@ -43,6 +43,6 @@ pub fn refused(state: &Scope, dispatch: &Dispatch, done: Done, tried: Option<&Lo
     state.audit.refused(source, Act { status: Some(problem.status().as_u16()), ..act });
 }
 
-fn of(dispatch: &Dispatch, done: Done) -> Act {
+fn of(dispatch: &Dispatch, done: SelfServiceAct) -> Act {
     audit::act(done, &dispatch.caller, (dispatch.arrival.client, &dispatch.id))
 }

@@ -3,7 +3,7 @@
 use super::page::matched;
 use super::{ItemsRequest, query, writer};
 use crate::protocol::problem::{Problem, Result};
-use crate::request::ask::Described;
+use crate::request::ask::ResponseDescription;
 use crate::request::blocking::{self, Run};
 use crate::request::errors;
 use crate::response::tables;
@@ -37,7 +37,7 @@ pub(super) async fn answer(
                 collection.cuts(at, parts, control).map_err(errors::query_problem)?
             }
         };
-        Ok(tables::response(Described {
+        Ok(tables::response(ResponseDescription {
             schema: first,
             rows,
             snapshot: Some(seq),

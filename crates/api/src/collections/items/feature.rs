@@ -103,15 +103,15 @@ pub async fn put(
         let (batch, _, _held) =
             read_batch(&received, format, &collection.schema(), intake.options.clone(), &Bounds::of(&state, control))?;
         in_tries(&*collection, control, || {
-            let over = match condition.is_set() {
-                false => Over::Any,
+            let expected = match condition.is_set() {
+                false => ExpectedVersion::Any,
                 true => {
                     let version = version_of(&*collection, &id)?.1;
                     condition.test(collection.began(), version)?;
-                    version.map_or(Over::Nothing, Over::Only)
+                    version.map_or(ExpectedVersion::Nothing, ExpectedVersion::Only)
                 }
             };
-            let mut response = replace(&state, &context, &*collection, &id, batch.clone(), over)?;
+            let mut response = replace(&state, &context, &*collection, &id, batch.clone(), expected)?;
             intake.set_header(response.headers_mut());
             Ok(response)
         })
@@ -163,7 +163,7 @@ pub async fn patch(
             let format = meridian_formats::Format::GeoJson;
             let (batch, _, _held) = read_batch(&received, format, &head.schema, intake.options.clone(), &bounds)?;
             // Replaces only the version that was read, so that a concurrent write is not undone.
-            let mut response = replace(&state, &context, &*collection, &id, batch, Over::Only(seq))?;
+            let mut response = replace(&state, &context, &*collection, &id, batch, ExpectedVersion::Only(seq))?;
             intake.set_header(response.headers_mut());
             Ok(response)
         })
@@ -186,14 +186,14 @@ pub async fn delete(state: Scope, Path((name, id)): Path<(String, String)>, cont
     blocking::run(run, move |control| {
         in_tries(&*collection, control, || {
             let deleted = match condition.is_set() {
-                false => collection.delete(std::slice::from_ref(&id)).map_err(NotWritten::Write)?,
+                false => collection.delete(std::slice::from_ref(&id)).map_err(WriteFailure::Write)?,
                 true => {
                     let (seen, version) = version_of(&*collection, &id)?;
                     condition.test(collection.began(), version)?;
                     version.ok_or_else(|| no_event(&name, &id))?;
                     let deleted = delete_as_seen(&*collection, &id, seen, control)?;
                     if deleted.deleted == 0 {
-                        return Err(NotWritten::Write(WriteError::Changed));
+                        return Err(WriteFailure::Write(WriteError::Changed));
                     }
                     deleted
                 }
@@ -222,26 +222,26 @@ fn delete_as_seen(
     id: &str,
     seen: Head,
     control: &Control,
-) -> std::result::Result<DeleteReceipt, NotWritten> {
+) -> std::result::Result<DeleteReceipt, WriteFailure> {
     let left = Operand::Property(seen.schema.id_name.clone());
     let named = Expr::Compare { op: Comparison::Eq, left, right: Operand::Text(id.to_owned()) };
     let named = Predicate::bind(&named, &seen.schema).map_err(Problem::internal)?;
     let at = ReadPoint { seq: Some(seen.seq), ..ReadPoint::history() };
     collection.delete_matching(&named, at, control).map_err(|stopped| match stopped.why {
         DeleteFault::Query(why) => errors::query_problem(why).into(),
-        DeleteFault::Write(why) => NotWritten::Write(why),
+        DeleteFault::Write(why) => WriteFailure::Write(why),
     })
 }
 
 /// Why an event was not written.
-enum NotWritten {
+enum WriteFailure {
     Problem(Problem),
     Write(WriteError),
 }
 
-impl From<Problem> for NotWritten {
-    fn from(problem: Problem) -> NotWritten {
-        NotWritten::Problem(problem)
+impl From<Problem> for WriteFailure {
+    fn from(problem: Problem) -> WriteFailure {
+        WriteFailure::Problem(problem)
     }
 }
 
@@ -249,17 +249,17 @@ impl From<Problem> for NotWritten {
 fn in_tries(
     collection: &dyn Collection,
     control: &Control,
-    mut once: impl FnMut() -> std::result::Result<Response, NotWritten>,
+    mut once: impl FnMut() -> std::result::Result<Response, WriteFailure>,
 ) -> Result<Response> {
     let mut tries = 0;
     loop {
         tries += 1;
         match once() {
-            Err(NotWritten::Write(WriteError::Changed)) if tries < TRIES_MAX => {
+            Err(WriteFailure::Write(WriteError::Changed)) if tries < TRIES_MAX => {
                 control.check().map_err(errors::query_problem)?;
             }
-            Err(NotWritten::Write(error)) => return Err(errors::write_problem(collection, error)),
-            Err(NotWritten::Problem(problem)) => return Err(problem),
+            Err(WriteFailure::Write(error)) => return Err(errors::write_problem(collection, error)),
+            Err(WriteFailure::Problem(problem)) => return Err(problem),
             Ok(response) => return Ok(response),
         }
     }
@@ -267,7 +267,7 @@ fn in_tries(
 
 /// The version of the event that a write replaces.
 #[derive(Clone, Copy)]
-enum Over {
+enum ExpectedVersion {
     /// Any version, or none.
     Any,
     /// Only this version.
@@ -283,9 +283,9 @@ fn replace(
     collection: &dyn Collection,
     id: &str,
     batch: Batch,
-    over: Over,
-) -> std::result::Result<Response, NotWritten> {
-    let wrong = |invalid: Invalid| NotWritten::Problem(Problem::invalid_body(invalid));
+    expected: ExpectedVersion,
+) -> std::result::Result<Response, WriteFailure> {
+    let wrong = |invalid: Invalid| WriteFailure::Problem(Problem::invalid_body(invalid));
     if batch.rows() != 1 {
         return Err(wrong(Invalid::new(format!("{} events where one was expected", batch.rows()))));
     }
@@ -297,15 +297,15 @@ fn replace(
     }
     let bytes = batch.bytes() as u64;
     let write = Write::new(batch);
-    let write = match over {
-        Over::Any => write.replacing(),
-        Over::Only(seq) => write.replacing_only(seq),
-        Over::Nothing => write,
+    let write = match expected {
+        ExpectedVersion::Any => write.replacing(),
+        ExpectedVersion::Only(seq) => write.replacing_only(seq),
+        ExpectedVersion::Nothing => write,
     };
-    let written = collection.write(write).map_err(|error| match (over, error) {
+    let written = collection.write(write).map_err(|error| match (expected, error) {
         // Another writer created the event after it was found absent.
-        (Over::Nothing, WriteError::Conflict { .. }) => NotWritten::Write(WriteError::Changed),
-        (_, error) => NotWritten::Write(error),
+        (ExpectedVersion::Nothing, WriteError::Conflict { .. }) => WriteFailure::Write(WriteError::Changed),
+        (_, error) => WriteFailure::Write(error),
     })?;
     state.caller().ledger.charge_write(1, bytes);
     let mut response = respond::no_content();

@@ -166,7 +166,7 @@ pub(super) fn matched(
         return Ok(Some(returned as u64));
     }
     let predicate = &request.items.predicate;
-    let max = if predicate.as_cut().is_some() { MATCHED_CUT_MAX } else { MATCHED_TESTED_MAX };
+    let max = if predicate.as_space_time().is_some() { MATCHED_CUT_MAX } else { MATCHED_TESTED_MAX };
     // The same snapshot as the page, so that the count agrees with its events.
     let at = ReadPoint { seq: Some(rows.head().seq.clone()), ..request.at() };
     let count = |predicate| match collection.count(at, predicate, max, control) {

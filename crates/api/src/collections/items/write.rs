@@ -8,7 +8,7 @@ use crate::protocol::media_types;
 use crate::protocol::params::Params;
 use crate::protocol::problem::{Kind, Problem, Result};
 use crate::request::blocking::{self, Run};
-use crate::request::body::{self, Received};
+use crate::request::body::{self, ReceivedBody};
 use crate::request::context::Context;
 use crate::request::dispatch::{Lease, Path};
 use crate::request::errors;
@@ -98,7 +98,7 @@ async fn large(
     state: &Scope,
     lease: &Lease,
     run: Run,
-    received: Received,
+    received: ReceivedBody,
     format: Format,
     intake: Intake,
     collection: &Arc<dyn Collection>,
@@ -163,7 +163,7 @@ struct BodyReport {
 }
 
 fn write_of(
-    received: Received,
+    received: ReceivedBody,
     format: Format,
     intake: &Intake,
     collection: &dyn Collection,
@@ -283,7 +283,7 @@ impl Bounds {
 /// The events take their share of memory as they are read: a small compressed body may decompress into any number of
 /// them.
 pub(super) fn read_batch(
-    received: &Received,
+    received: &ReceivedBody,
     format: Format,
     schema: &Arc<Schema>,
     options: ReadOptions,

@@ -27,7 +27,7 @@ use crate::request::dispatch::Path;
 use crate::request::overload::overloaded;
 use crate::request::quota;
 use crate::request::scope::Scope;
-use crate::response::socket::MayUpgrade;
+use crate::response::socket::OptionalUpgrade;
 use crate::state::event_streams::StreamSlot;
 use axum::response::Response;
 use follow::Follower;
@@ -43,7 +43,7 @@ const PARSED_TIMES: usize = 32;
 pub async fn get(
     state: Scope,
     Path(name): Path<String>,
-    MayUpgrade(socket): MayUpgrade,
+    OptionalUpgrade(socket): OptionalUpgrade,
     context: Context,
 ) -> Result<Response> {
     let collection = state.collection(&name)?;

@@ -55,7 +55,7 @@ pub(super) struct LiveReader {
     fence: Option<Fence>,
     /// Everything up to this position was read, and rendered if it matched.
     at: Seqs,
-    ahead: Option<Ahead>,
+    ahead: Option<PendingRead>,
     /// The memory of the read in progress.
     share: ByteShare,
     answers: ByteBudget,
@@ -65,7 +65,7 @@ pub(super) struct LiveReader {
 }
 
 /// The read in progress.
-struct Ahead {
+struct PendingRead {
     changes: Box<dyn Changes>,
     matches: Option<Matches>,
 }
@@ -148,7 +148,7 @@ impl LiveReader {
         for _ in 0..READS_MAX {
             let mut ahead = match self.ahead.take() {
                 Some(ahead) => ahead,
-                None => Ahead { changes: self.list()?, matches: None },
+                None => PendingRead { changes: self.list()?, matches: None },
             };
             let missing = ahead.changes.missing().first().filter(|_| !self.reported_missing).map(ToString::to_string);
             if let Some(missing) = missing {

@@ -2,7 +2,7 @@
 
 use super::follow::{Delivery, End, Follower, Update};
 use super::message::Message;
-use crate::response::socket::{CloseCode, SocketClosed, ToClient};
+use crate::response::socket::{CloseCode, SocketClosed, SocketSender};
 use bytes::Bytes;
 use meridian_model::Seqs;
 use serde_json::json;
@@ -12,7 +12,7 @@ use std::time::Duration;
 const END_MESSAGE_MAX: Duration = Duration::from_secs(1);
 
 /// Sends updates until the stream ends.
-pub(super) async fn send(mut to: ToClient, mut follower: Follower) {
+pub(super) async fn send(mut to: SocketSender, mut follower: Follower) {
     let mut update = Update::KeepAlive(follower.at());
     // The client was sent everything up to this position.
     let mut sent = follower.at();
@@ -46,7 +46,7 @@ pub(super) async fn send(mut to: ToClient, mut follower: Follower) {
 }
 
 /// Sends the texts of some events, or a short one, and moves the position past the events sent.
-async fn send_all(to: &mut ToClient, sent: &mut Seqs, message: Message) -> Result<(), SocketClosed> {
+async fn send_all(to: &mut SocketSender, sent: &mut Seqs, message: Message) -> Result<(), SocketClosed> {
     let (mut text, mut begin) = (Bytes::from_owner(message.text), 0);
     for (seq, end) in message.ends {
         to.feed(text.split_to(end - begin)).await?;
@@ -58,7 +58,7 @@ async fn send_all(to: &mut ToClient, sent: &mut Seqs, message: Message) -> Resul
     to.flush().await
 }
 
-async fn send_end(mut to: ToClient, end: End) {
+async fn send_end(mut to: SocketSender, end: End) {
     let text = json!({ "end": end.reason, "detail": end.detail, "after": end.after.to_id() }).to_string();
     let code = match end.reason {
         "closing" => CloseCode::Away,

@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 
 /// How a `Host` relates to this server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Named {
+pub(super) enum HostMatch {
     Ours,
     Other,
     Malformed,
@@ -46,19 +46,19 @@ impl Hosts {
     }
 
     /// Returns how an authority (a host with an optional port) relates to this server. Allocates nothing.
-    pub(super) fn named(&self, authority: &[u8]) -> Named {
-        let Some((host, port)) = split(authority) else { return Named::Malformed };
+    pub(super) fn match_host(&self, authority: &[u8]) -> HostMatch {
+        let Some((host, port)) = split(authority) else { return HostMatch::Malformed };
         let is = |name: &HostName| {
             name.host.as_bytes().eq_ignore_ascii_case(host) && name.port.is_none_or(|wanted| Some(wanted) == port)
         };
         // Listed names first, which is the common case. Only other names are checked for their syntax.
         if self.names.iter().any(is) {
-            return Named::Ours;
+            return HostMatch::Ours;
         }
         match shape(host) {
-            None => Named::Malformed,
-            Some(Shape::Address) if self.any_address => Named::Ours,
-            Some(_) => Named::Other,
+            None => HostMatch::Malformed,
+            Some(Shape::Address) if self.any_address => HostMatch::Ours,
+            Some(_) => HostMatch::Other,
         }
     }
 }
@@ -76,7 +76,7 @@ impl fmt::Display for Hosts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use Named::{Malformed, Other, Ours};
+    use HostMatch::{Malformed, Other, Ours};
 
     fn hosts(listen: &str, more: &[&str], public: Option<&str>) -> Hosts {
         let config = ServerConfig {
@@ -88,9 +88,9 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(hosts: &Hosts, cases: &[(&str, Named)]) {
+    fn check(hosts: &Hosts, cases: &[(&str, HostMatch)]) {
         for (authority, expected) in cases {
-            assert_eq!(hosts.named(authority.as_bytes()), *expected, "{authority}");
+            assert_eq!(hosts.match_host(authority.as_bytes()), *expected, "{authority}");
         }
     }
 

@@ -22,7 +22,7 @@ use crate::protocol::fields;
 use crate::protocol::problem::{Kind, Problem, Result};
 use crate::protocol::web_origin::{self, WebOrigin};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
-use hosts::Named;
+use hosts::HostMatch;
 use std::net::SocketAddr;
 
 pub(crate) static SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
@@ -114,13 +114,13 @@ impl Guard {
 
     fn named(&self, authority: &[u8]) -> Result<()> {
         let shown = || String::from_utf8_lossy(authority);
-        match self.hosts.named(authority) {
-            Named::Ours => Ok(()),
-            Named::Other => Err(Problem::new(
+        match self.hosts.match_host(authority) {
+            HostMatch::Ours => Ok(()),
+            HostMatch::Other => Err(Problem::new(
                 Kind::Misdirected,
                 format!("{:?} is not a name of this server: the setting server.hosts adds names", shown()),
             )),
-            Named::Malformed => Err(Problem::new(
+            HostMatch::Malformed => Err(Problem::new(
                 Kind::InvalidHost,
                 format!("{:?} is not a host: expected a name or address, optionally with a port", shown()),
             )),

@@ -26,7 +26,7 @@ pub struct EventSelection {
 impl EventSelection {
     /// Takes the selection parameters. Call it last, since queryables are taken after all fixed names.
     pub fn take(params: &mut Params, schema: &Schema) -> Result<EventSelection> {
-        let mut terms = Terms::default();
+        let mut terms = UsedParams::default();
         let mut parts = Vec::new();
         let bbox_crs = terms.take(params, "bbox-crs").map(|c| crs::parse("bbox-crs", &c)).transpose()?;
         match terms.take(params, "bbox") {
@@ -100,9 +100,9 @@ pub fn queryable_names(schema: &Schema) -> Vec<&str> {
 
 /// Records the parameters that were taken.
 #[derive(Default)]
-struct Terms(Vec<String>);
+struct UsedParams(Vec<String>);
 
-impl Terms {
+impl UsedParams {
     fn take(&mut self, params: &mut Params, name: &'static str) -> Option<String> {
         let value = params.take(name)?;
         self.0.push(format!("{name}={value}"));
@@ -110,7 +110,7 @@ impl Terms {
     }
 }
 
-fn take_filter(terms: &mut Terms, params: &mut Params, schema: &Schema) -> Result<Option<Expr>> {
+fn take_filter(terms: &mut UsedParams, params: &mut Params, schema: &Schema) -> Result<Option<Expr>> {
     let lang = terms.take(params, "filter-lang");
     let system = terms.take(params, "filter-crs").map(|c| crs::parse("filter-crs", &c)).transpose()?;
     let Some(text) = terms.take(params, "filter") else {
@@ -171,7 +171,11 @@ fn place_to_lon_lat(operand: Operand, crs: Crs) -> Operand {
 /// Takes queryables given as parameters of their own name: equality, or membership in a list.
 ///
 /// Each is returned with its name, for the error message.
-fn take_queryables<'a>(terms: &mut Terms, params: &mut Params, schema: &'a Schema) -> Result<Vec<(&'a str, Expr)>> {
+fn take_queryables<'a>(
+    terms: &mut UsedParams,
+    params: &mut Params,
+    schema: &'a Schema,
+) -> Result<Vec<(&'a str, Expr)>> {
     let mut found = Vec::new();
     for name in queryable_names(schema) {
         let Some(text) = params.take_other(name) else { continue };

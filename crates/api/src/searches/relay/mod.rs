@@ -11,7 +11,7 @@ mod parts;
 
 pub use parts::{here, of_others, say_slots};
 
-use crate::cluster::gateways::{Gateway, RelayOrigin, Runs};
+use crate::cluster::gateways::{Gateway, RelayOrigin, SlotRunner};
 use crate::protocol::connection_control::AfterSwitch;
 use crate::protocol::problem::{Kind, Problem, Result};
 use crate::request::body;
@@ -70,7 +70,7 @@ static OF_HOP: [&str; 17] = [
 /// Which other gateway responds to a request.
 pub enum Responder {
     /// The gateway that runs the saved searches of a slot; without a slot, any that runs some, for a new saved search.
-    Saved(Option<Slot>, Runs),
+    Saved(Option<Slot>, SlotRunner),
     /// The gateway whose number is the first half of a search's id.
     Search(u64),
 }
@@ -80,17 +80,17 @@ pub fn elsewhere(state: &AppState, route: &Route, segments: &Params<'_, '_>, is_
     let gateways = state.config.gateways.as_ref()?;
     match route.access {
         Access::Needs(action, Resource::SavedSearch) => {
-            let (slot, runs) = match segments.get("id") {
+            let (slot, runner) = match segments.get("id") {
                 // No saved search has an id of another form, so this gateway reports that.
-                Some(id) => Slot::of_id(id).map(|slot| (Some(slot), gateways.runs_of(slot)))?,
+                Some(id) => Slot::of_id(id).map(|slot| (Some(slot), gateways.runner_of(slot)))?,
                 None if action == Action::Read => return None,
-                None => (None, any(&gateways.runs())),
+                None => (None, any(&gateways.runners())),
             };
-            match runs {
-                Runs::Here => None,
+            match runner {
+                SlotRunner::Here => None,
                 // The runner has changed while the request was in transit.
-                _ if is_relayed => Some(Responder::Saved(slot, Runs::Nobody)),
-                runs => Some(Responder::Saved(slot, runs)),
+                _ if is_relayed => Some(Responder::Saved(slot, SlotRunner::Nobody)),
+                runner => Some(Responder::Saved(slot, runner)),
             }
         }
         Access::Needs(_, Resource::Search) if !is_relayed => {
@@ -103,9 +103,11 @@ pub fn elsewhere(state: &AppState, route: &Route, segments: &Params<'_, '_>, is_
 }
 
 /// Returns a gateway that runs some saved searches, preferably this one.
-fn any(runs: &[Runs]) -> Runs {
-    let some = |wanted: fn(&Runs) -> bool| runs.iter().copied().find(wanted);
-    some(|runs| *runs == Runs::Here).or_else(|| some(|runs| *runs != Runs::Nobody)).unwrap_or_default()
+fn any(runners: &[SlotRunner]) -> SlotRunner {
+    let some = |wanted: fn(&SlotRunner) -> bool| runners.iter().copied().find(wanted);
+    some(|runner| *runner == SlotRunner::Here)
+        .or_else(|| some(|runner| *runner != SlotRunner::Nobody))
+        .unwrap_or_default()
 }
 
 /// Builds this gateway's statement about a request.
@@ -135,12 +137,12 @@ async fn pass_on(state: &AppState, request: Request<Body>, of: Responder) -> Res
     // The other gateway has its own permits.
     context.lease.give_back();
     let deadline = context.deadline(None, state.config.timeout_default)?;
-    let (is_saved, runs) = match of {
-        Responder::Saved(slot, runs) => (true, slot.map(|slot| (slot, runs))),
+    let (is_saved, runner) = match of {
+        Responder::Saved(slot, runner) => (true, slot.map(|slot| (slot, runner))),
         Responder::Search(_) => (false, None),
     };
     let gateway = match of {
-        Responder::Saved(_, Runs::At(number)) => gateways.find(number).await.ok_or_else(nobody)?,
+        Responder::Saved(_, SlotRunner::At(number)) => gateways.find(number).await.ok_or_else(nobody)?,
         Responder::Saved(..) => return Err(nobody()),
         Responder::Search(number) => gateways.find(number).await.ok_or_else(|| gone(state))?,
     };
@@ -173,7 +175,7 @@ async fn pass_on(state: &AppState, request: Request<Body>, of: Responder) -> Res
     };
     let (status, mut headers) = (response.status(), response.headers().clone());
     OF_HOP.iter().filter(|name| **name != "content-length").for_each(|name| drop(headers.remove(*name)));
-    let (closed, mut answer) = (gateways.closed(runs), Response::new(Body::empty()));
+    let (closed, mut answer) = (gateways.closed(runner), Response::new(Body::empty()));
     if status == StatusCode::SWITCHING_PROTOCOLS {
         let (Some(switch), Some(caller)) = (switch, caller) else {
             return Err(Problem::internal("another gateway switched protocols unasked"));
@@ -193,7 +195,7 @@ async fn pass_on(state: &AppState, request: Request<Body>, of: Responder) -> Res
         }));
     } else {
         let body = axum::http::Response::<reqwest::Body>::from(response).into_body();
-        *answer.body_mut() = Body::new(Ending { body, closed: Box::pin(closed) });
+        *answer.body_mut() = Body::new(RelayedBody { body, closed: Box::pin(closed) });
         // It arrives as it is sent.
         answer.extensions_mut().insert(MemoryMark::Evictable);
     }
@@ -231,12 +233,12 @@ fn gone(state: &AppState) -> Problem {
 }
 
 /// A response body of another gateway. It ends when this gateway stops, or when the saved search moves to another one.
-struct Ending {
+struct RelayedBody {
     body: reqwest::Body,
     closed: Pin<Box<dyn Future<Output = ()> + Send>>,
 }
 
-impl HttpBody for Ending {
+impl HttpBody for RelayedBody {
     type Data = Bytes;
     type Error = reqwest::Error;
 

@@ -2,7 +2,7 @@
 //! the request combines them.
 
 use super::{HEADER, RETRY, nobody, passed_on, relayed};
-use crate::cluster::gateways::Runs;
+use crate::cluster::gateways::SlotRunner;
 use crate::protocol::problem::{Kind, Problem, Result};
 use crate::request::context::Context;
 use crate::state::AppState;
@@ -23,8 +23,8 @@ static SLOTS_OF: HeaderName = HeaderName::from_static("meridian-slots");
 
 /// Returns the slots that this gateway runs now.
 pub fn here(state: &AppState) -> BTreeSet<Slot> {
-    let runs = state.config.gateways.as_ref().map(|gateways| gateways.runs()).unwrap_or_default();
-    Slot::all().zip(runs).filter(|(_, runs)| *runs == Runs::Here).map(|(slot, _)| slot).collect()
+    let runners = state.config.gateways.as_ref().map(|gateways| gateways.runners()).unwrap_or_default();
+    Slot::all().zip(runners).filter(|(_, runner)| *runner == SlotRunner::Here).map(|(slot, _)| slot).collect()
 }
 
 /// Lists the covered slots in a response to another gateway.
@@ -46,8 +46,10 @@ pub async fn of_others(state: &AppState, context: &Context, own: &BTreeSet<Slot>
     let Some(gateways) = state.config.gateways.clone().filter(|_| !context.headers.contains_key(&HEADER)) else {
         return Ok(Vec::new());
     };
-    let at =
-        gateways.runs().into_iter().filter_map(|runs| if let Runs::At(number) = runs { Some(number) } else { None });
+    let at = gateways
+        .runners()
+        .into_iter()
+        .filter_map(|runner| if let SlotRunner::At(number) = runner { Some(number) } else { None });
     let others: BTreeSet<u64> = at.collect();
     if !others.is_empty() {
         context.lease.give_back();

@@ -11,11 +11,11 @@ const HANDSHAKES_MAX: usize = 64;
 
 /// The open connections, by address.
 #[derive(Debug, Clone, Default)]
-pub struct Addresses(Arc<Mutex<HashMap<IpAddr, Open>>>);
+pub struct Addresses(Arc<Mutex<HashMap<IpAddr, AddressConnections>>>);
 
 /// The open connections of one address.
 #[derive(Debug)]
-struct Open {
+struct AddressConnections {
     connections: usize,
     handshakes: Arc<Semaphore>,
 }
@@ -45,7 +45,7 @@ impl Addresses {
             return None;
         }
         // After the check: a refused address leaves no entry.
-        let new = || Open { connections: 0, handshakes: Arc::new(Semaphore::new(HANDSHAKES_MAX)) };
+        let new = || AddressConnections { connections: 0, handshakes: Arc::new(Semaphore::new(HANDSHAKES_MAX)) };
         let entry = open.entry(address).or_insert_with(new);
         entry.connections += 1;
         Some(ConnectionGuard { addresses: self.clone(), address, handshakes: entry.handshakes.clone() })

@@ -53,7 +53,7 @@ where
         Ok(Err(e)) => return tracing::debug!(error = %e, "no preface of HTTP/2"),
         Err(_) => return tracing::debug!("no preface of HTTP/2 in time"),
     };
-    let mut alive = Alive::new(connection.ping_pong());
+    let mut pings = KeepAlivePings::new(connection.ping_pong());
     let mut streams: JoinSet<ExchangeEnd> = JoinSet::new();
     let queue = SendQueue::new();
     let (mut answered, mut cancelled) = (0u64, 0u64);
@@ -94,7 +94,7 @@ where
                 flooded = true;
                 connection.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
             }
-            () = alive.lost(), if !streams.is_empty() => return tracing::debug!("the client answers no ping"),
+            () = pings.lost(), if !streams.is_empty() => return tracing::debug!("the client answers no ping"),
             // Open streams are completed; new ones are refused.
             _ = stopping.wait_for(|stop| *stop), if !closing => {
                 connection.graceful_shutdown();
@@ -118,17 +118,17 @@ fn builder() -> Builder {
 }
 
 /// Pings the client at intervals: a stream of events may have nothing to send for a long time.
-struct Alive {
+struct KeepAlivePings {
     pings: Option<PingPong>,
     waiting: bool,
     ticks: tokio::time::Interval,
 }
 
-impl Alive {
-    fn new(pings: Option<PingPong>) -> Alive {
+impl KeepAlivePings {
+    fn new(pings: Option<PingPong>) -> KeepAlivePings {
         let mut ticks = interval(PING_INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        Alive { pings, waiting: false, ticks }
+        KeepAlivePings { pings, waiting: false, ticks }
     }
 
     /// Completes when a ping was not answered within an interval.

@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use clap::Args;
 use meridian_model::policy::groups::Groups;
 use meridian_store::Bucket;
-use meridian_store::bucket::{Node, OnRoll, OrderKind, Orders, Roll, groups_of};
+use meridian_store::bucket::{Node, OrderKind, Orders, Roll, RollEntry, groups_of};
 use meridian_store::seams::Seams;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -81,7 +81,7 @@ impl Cluster {
 
     /// Returns the process that `is` matches, once it has shown a sign of life since this call. `name`: its name in
     /// messages.
-    pub(super) fn find(&self, name: &str, is: impl Fn(&Node) -> bool) -> Result<OnRoll, Failure> {
+    pub(super) fn find(&self, name: &str, is: impl Fn(&Node) -> bool) -> Result<RollEntry, Failure> {
         let before = Roll::read(self.bucket.as_ref(), None)?;
         if !before.iter().any(|one| is(&one.node)) {
             let names: Vec<&str> = before.iter().map(|one| one.node.node.as_str()).collect();
@@ -92,7 +92,7 @@ impl Cluster {
         loop {
             let now = Roll::read(self.bucket.as_ref(), None)?;
             let said =
-                |one: &OnRoll| before.iter().find(|old| old.node.process == one.node.process).map(|old| old.said);
+                |one: &RollEntry| before.iter().find(|old| old.node.process == one.node.process).map(|old| old.said);
             let mut living = now.into_iter().filter(|one| is(&one.node) && Some(one.said) > said(one));
             match (living.next(), living.next()) {
                 (Some(one), None) => return Ok(one),
@@ -112,7 +112,7 @@ impl Cluster {
     }
 
     /// Sends an order to a process, waits for its outcome, and returns that as a sentence.
-    pub(super) fn order(&self, to: &OnRoll, what: OrderKind) -> Result<String, Failure> {
+    pub(super) fn order(&self, to: &RollEntry, what: OrderKind) -> Result<String, Failure> {
         let (name, process) = (&to.node.node, to.node.process);
         let number = to.node.done.as_ref().map_or(0, |done| done.order) + 1;
         let orders = Orders::new(self.bucket.clone(), &self.seams, process);

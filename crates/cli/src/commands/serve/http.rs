@@ -123,7 +123,7 @@ pub(super) struct ClusterMembership {
     pub(super) survey: ClusterSurvey,
     /// Set for a gateway that is one of several.
     #[cfg(feature = "cluster")]
-    pub(super) joins: Option<super::cluster::Joins>,
+    pub(super) joins: Option<super::cluster::GatewayMembership>,
 }
 
 /// Serves until `stop`. The caller closes the source.

@@ -52,15 +52,15 @@ enum Worker {
 #[derive(Debug, Clone, Copy)]
 enum Event {
     Arrive(u32),
-    Poll(Life),
-    Done(Life),
-    Crash(Life),
+    Poll(WorkerLife),
+    Done(WorkerLife),
+    Crash(WorkerLife),
     Restart(u32),
 }
 
 /// A worker's life between two crashes. Events due in an earlier life do not happen in the next.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Life {
+struct WorkerLife {
     worker: u32,
     number: u32,
 }
@@ -175,11 +175,11 @@ impl Simulator {
         }
     }
 
-    fn life(&self, worker: u32) -> Life {
-        Life { worker, number: self.lives[worker as usize] }
+    fn life(&self, worker: u32) -> WorkerLife {
+        WorkerLife { worker, number: self.lives[worker as usize] }
     }
 
-    fn is_now(&self, life: Life) -> bool {
+    fn is_now(&self, life: WorkerLife) -> bool {
         self.life(life.worker) == life
     }
 

@@ -2,7 +2,7 @@ use super::*;
 use crate::simulate::calibrate::{Figures, Residual};
 use crate::simulate::{Scenario, settings, table};
 use meridian_lab_results::record::Outcome;
-use meridian_lab_results::stats::mode::{self, Course, Mode};
+use meridian_lab_results::stats::mode::{self, Mode, TrialModes};
 use std::path::Path;
 
 const SEARCH: &str = include_str!("../../../../../bench/studies/search-pipeline.toml");
@@ -251,7 +251,7 @@ fn calibration_finds_what_made_the_figures() {
 }
 
 /// The simulator writes the rows of a real run, so its own account is the oracle for the results of [`mode`].
-fn course(sets: &[&str]) -> (Course, PipelineOutcome) {
+fn course(sets: &[&str]) -> (TrialModes, PipelineOutcome) {
     let pipeline = search(sets);
     let trial = run(&pipeline);
     (mode::of(&trial.records(pipeline.packets())), PipelineOutcome::of(&trial))

@@ -2,7 +2,7 @@
 
 use super::costs::{Batch, Scan};
 use crate::simulate::events::Micros;
-use meridian_model::policy::selector::Course;
+use meridian_model::policy::selector::ScanAttempts;
 use std::time::Duration;
 
 /// An attempt of a client's scan: the key by which servers know a scan.
@@ -19,7 +19,7 @@ pub(super) struct Client {
     pub(super) begun: Micros,
     pub(super) scans: u32,
     pub(super) tablet: u32,
-    pub(super) course: Course,
+    pub(super) attempts: ScanAttempts,
     /// The server of each attempt.
     pub(super) asked: Vec<u32>,
     /// The attempt that started.
@@ -40,7 +40,7 @@ impl Client {
             begun: 0,
             scans: 0,
             tablet: 0,
-            course: Course::new("", Duration::ZERO),
+            attempts: ScanAttempts::new("", Duration::ZERO),
             asked: Vec::new(),
             attempt: 0,
             batches: 0,

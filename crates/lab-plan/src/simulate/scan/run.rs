@@ -8,7 +8,7 @@ use super::{Tier, Workload};
 use crate::simulate::events::{EventQueue, Micros, micros};
 use meridian_lab_results::random::SeededRng;
 use meridian_model::policy::busy::ExecutorStep;
-use meridian_model::policy::selector::{Ask, Course, End, Hedging, Profiles, Step};
+use meridian_model::policy::selector::{AttemptRequest, End, Hedging, Profiles, ScanAttempts, Step};
 use std::time::Duration;
 
 #[derive(Debug, Clone, Copy)]
@@ -97,7 +97,7 @@ impl Simulator<'_> {
             Event::Taken(client) => self.taken(client, entries, seen),
             Event::Ask { key, busy_timeout } => {
                 let (client, now) = (&self.clients[key.client as usize], self.now());
-                let made = client.course.trace().get(key.attempt);
+                let made = client.attempts.trace().get(key.attempt);
                 if client.scans != key.scan || made.is_some_and(|made| !made.end.is_under_way()) {
                     // The other attempt has started meanwhile.
                     return;
@@ -143,7 +143,7 @@ impl Simulator<'_> {
         let scan = &mut self.clients[client as usize];
         scan.begun = self.events.now();
         scan.tablet = tablet as u32;
-        scan.course = Course::new(self.tablets[tablet].as_str(), begun);
+        scan.attempts = ScanAttempts::new(self.tablets[tablet].as_str(), begun);
         scan.asked.clear();
         scan.attempt = 0;
         scan.busy = 0;
@@ -175,7 +175,7 @@ impl Simulator<'_> {
         }
         let names: Vec<&str> = self.names.iter().map(String::as_str).collect();
         let rng = &mut self.rng;
-        match asked.course.next(self.profiles.for_scan_type(None), &names, now, |n| rng.below(n)) {
+        match asked.attempts.next(self.profiles.for_scan_type(None), &names, now, |n| rng.below(n)) {
             Step::Ask(ask) => {
                 let scan = asked.scans;
                 self.ask(client, ask);
@@ -188,7 +188,7 @@ impl Simulator<'_> {
         }
     }
 
-    fn ask(&mut self, client: u32, ask: Ask) {
+    fn ask(&mut self, client: u32, ask: AttemptRequest) {
         let asked = &mut self.clients[client as usize];
         asked.asked.push(ask.server as u32);
         let key = asked.key(client, ask.attempt);
@@ -202,7 +202,7 @@ impl Simulator<'_> {
         let Some(hedging) = self.hedging.as_mut().filter(|_| slow.scans == scan) else { return };
         let names: Vec<&str> = self.names.iter().map(String::as_str).collect();
         let rng = &mut self.rng;
-        let second = slow.course.hedge(self.profiles.for_scan_type(None), &names, hedging, now, |n| rng.below(n));
+        let second = slow.attempts.hedge(self.profiles.for_scan_type(None), &names, hedging, now, |n| rng.below(n));
         if let Some(ask) = second {
             self.ask(client, ask);
         }
@@ -216,7 +216,7 @@ impl Simulator<'_> {
                 ExecutorStep::Work(key) => {
                     let client = &mut self.clients[key.client as usize];
                     client.attempt = key.attempt;
-                    if let Some(slower) = client.course.started(key.attempt, now) {
+                    if let Some(slower) = client.attempts.started(key.attempt, now) {
                         let slower = client.key(key.client, slower);
                         self.servers[client.asked[slower.attempt] as usize].executor.leave(&slower);
                     }
@@ -225,8 +225,8 @@ impl Simulator<'_> {
                 ExecutorStep::Busy(key) => {
                     let asked = &mut self.clients[key.client as usize];
                     asked.busy += 1;
-                    asked.course.ended(key.attempt, End::Busy, now);
-                    if !asked.course.is_under_way() {
+                    asked.attempts.ended(key.attempt, End::Busy, now);
+                    if !asked.attempts.is_under_way() {
                         self.choose(key.client, entries);
                     }
                 }
@@ -309,7 +309,7 @@ impl Simulator<'_> {
         if scan.scans > self.tier.warm_up_scans {
             let ms = (self.events.now() - scan.begun) as f64 / 1e3;
             self.tally.add(ms, scan.busy);
-            self.tally.hedged += u64::from(scan.course.trace().iter().any(|made| made.hedge));
+            self.tally.hedged += u64::from(scan.attempts.trace().iter().any(|made| made.hedge));
             seen(ms);
         }
         self.begin(client, entries);

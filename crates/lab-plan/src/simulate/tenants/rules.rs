@@ -11,7 +11,7 @@ pub(super) type Number = usize;
 
 /// The decision on a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Act {
+pub(super) enum Decision {
     /// It starts or continues.
     Run(Number),
     /// It is refused.
@@ -47,7 +47,7 @@ impl RuleState {
 
     /// Admits a question. Decisions on it and on others follow from [`RuleState::next`], except for an immediate
     /// refusal.
-    pub(super) fn enter(&mut self, now: Micros, arrived: &Arrival) -> Option<Act> {
+    pub(super) fn enter(&mut self, now: Micros, arrived: &Arrival) -> Option<Decision> {
         match self {
             RuleState::Fair { admission, tickets, of } => {
                 let ask = SlotRequest {
@@ -59,10 +59,10 @@ impl RuleState {
                     resumed: None,
                 };
                 let (ticket, act) = match admission.enter(Duration::from_micros(now), ask) {
-                    Ok(Entry::Run(ticket)) => (ticket, Some(Act::Run(arrived.number))),
+                    Ok(Entry::Run(ticket)) => (ticket, Some(Decision::Run(arrived.number))),
                     Ok(Entry::Wait(ticket)) => (ticket, None),
                     // No ticket was issued, so there is none to return later.
-                    Err(_) => return Some(Act::Refuse(arrived.number)),
+                    Err(_) => return Some(Decision::Refuse(arrived.number)),
                 };
                 tickets.insert(ticket, arrived.number);
                 of.insert(arrived.number, ticket);
@@ -71,10 +71,10 @@ impl RuleState {
             RuleState::Queue { settings, running, waiting } => {
                 if *running < settings.running_max as usize && waiting.is_empty() {
                     *running += 1;
-                    return Some(Act::Run(arrived.number));
+                    return Some(Decision::Run(arrived.number));
                 }
                 if waiting.len() >= settings.waiting_max as usize {
-                    return Some(Act::Refuse(arrived.number));
+                    return Some(Decision::Refuse(arrived.number));
                 }
                 waiting.push_back((arrived.number, now));
                 None
@@ -107,17 +107,17 @@ impl RuleState {
     }
 
     /// Returns the next query that starts, continues or is refused.
-    pub(super) fn next(&mut self, now: Micros) -> Option<Act> {
+    pub(super) fn next(&mut self, now: Micros) -> Option<Decision> {
         match self {
             RuleState::Fair { admission, tickets, of } => {
                 let at = Duration::from_micros(now);
                 // Slots first: a question whose patience ends now still runs if a slot is free, as in the server.
                 match admission.next(at).or_else(|| admission.expire(at))? {
-                    WaitOutcome::Run(ticket) => tickets.get(&ticket).map(|number| Act::Run(*number)),
+                    WaitOutcome::Run(ticket) => tickets.get(&ticket).map(|number| Decision::Run(*number)),
                     WaitOutcome::Refuse(ticket, _) => tickets.remove(&ticket).map(|number| {
                         of.remove(&number);
                         admission.leave(ticket, Duration::ZERO);
-                        Act::Refuse(number)
+                        Decision::Refuse(number)
                     }),
                 }
             }
@@ -125,14 +125,14 @@ impl RuleState {
                 let wait = crate::simulate::events::micros(settings.wait_s);
                 // First in, first out: only the front can have waited longest, so no other is checked.
                 if waiting.front().is_some_and(|(_, since)| now > since + wait) {
-                    return waiting.pop_front().map(|(number, _)| Act::Refuse(number));
+                    return waiting.pop_front().map(|(number, _)| Decision::Refuse(number));
                 }
                 if *running >= settings.running_max as usize {
                     return None;
                 }
                 let (number, _) = waiting.pop_front()?;
                 *running += 1;
-                Some(Act::Run(number))
+                Some(Decision::Run(number))
             }
         }
     }

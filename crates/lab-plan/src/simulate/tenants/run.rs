@@ -1,7 +1,7 @@
 //! One trial, event by event.
 
 use super::outcome::{Tally, TenantsOutcome};
-use super::rules::{Act, Arrival, Number, RuleState};
+use super::rules::{Arrival, Decision, Number, RuleState};
 use super::{Rule, SharedServer, Users};
 use crate::simulate::events::{EventQueue, Micros, micros};
 use meridian_lab_results::random::SeededRng;
@@ -219,9 +219,9 @@ impl Simulator<'_> {
         }
     }
 
-    fn apply(&mut self, act: Act) {
+    fn apply(&mut self, act: Decision) {
         match act {
-            Act::Run(number) => {
+            Decision::Run(number) => {
                 let Some(question) = self.questions.get_mut(&number) else { return };
                 question.begun = true;
                 let switch = if self.server.rule == Rule::Fair { micros(self.server.fair.switch_s) * 1000 } else { 0 };
@@ -229,7 +229,7 @@ impl Simulator<'_> {
                 question.left += switch;
                 self.run_slice(number);
             }
-            Act::Refuse(number) => {
+            Decision::Refuse(number) => {
                 let Some(question) = self.questions.remove(&number) else { return };
                 self.refuse(question.entry, question.retries, None);
             }

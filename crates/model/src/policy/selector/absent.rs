@@ -16,7 +16,7 @@ const LATER_MAX_MS: f64 = 3_600_000.0;
 
 /// The configured fallback.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Absent {
+pub enum NoServerRule {
     /// Keep waiting until the scan's own deadline.
     #[default]
     Wait,
@@ -26,14 +26,14 @@ pub enum Absent {
     Fallback,
 }
 
-impl FromStr for Absent {
+impl FromStr for NoServerRule {
     type Err = Invalid;
 
-    fn from_str(text: &str) -> Result<Absent, Invalid> {
+    fn from_str(text: &str) -> Result<NoServerRule, Invalid> {
         match text {
-            "wait" => Ok(Absent::Wait),
-            "fail" => Ok(Absent::Fail),
-            "fallback" => Ok(Absent::Fallback),
+            "wait" => Ok(NoServerRule::Wait),
+            "fail" => Ok(NoServerRule::Fail),
+            "fallback" => Ok(NoServerRule::Fallback),
             _ => Err(Invalid::new(format_args!("{text:?}: expected wait, fail or fallback"))),
         }
     }
@@ -55,7 +55,7 @@ pub enum Verdict {
 /// The fallback, with the allowance of each owner.
 #[derive(Debug, Clone)]
 pub struct Fallback {
-    rule: Absent,
+    rule: NoServerRule,
     per_second: f64,
     burst: f64,
     /// Allowance and time of its last update, by owner. An owner not listed has its full allowance.
@@ -67,7 +67,7 @@ impl Fallback {
     ///
     /// # Errors
     /// A rate that is not finite and above 0, or a burst below 1, with which no scan could ever go to an owner.
-    pub fn new(rule: Absent, per_second: f64, burst: f64) -> Result<Fallback, Invalid> {
+    pub fn new(rule: NoServerRule, per_second: f64, burst: f64) -> Result<Fallback, Invalid> {
         if !(per_second.is_finite() && per_second > 0.0) {
             let detail = format!("{per_second}: expected scans a second above 0");
             return Err(Invalid::field("fallback_per_second", detail));
@@ -81,9 +81,9 @@ impl Fallback {
     /// The step of a scan of this owner's tablet. `now` is the time of any monotonic clock.
     pub fn ask(&mut self, owner: &str, now: Duration) -> Verdict {
         match self.rule {
-            Absent::Wait => return Verdict::Wait,
-            Absent::Fail => return Verdict::Fail,
-            Absent::Fallback => {}
+            NoServerRule::Wait => return Verdict::Wait,
+            NoServerRule::Fail => return Verdict::Fail,
+            NoServerRule::Fallback => {}
         }
         let (per_second, full) = (self.per_second, Tokens::full(self.burst));
         let settle = |(tokens, at): &mut (Tokens, Duration)| {
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn an_owner_takes_its_burst_then_its_rate_and_others_have_theirs() {
-        let mut fallback = Fallback::new(Absent::Fallback, 2.0, 3.0).unwrap();
+        let mut fallback = Fallback::new(NoServerRule::Fallback, 2.0, 3.0).unwrap();
         let at = Duration::from_millis;
         for _ in 0..3 {
             assert_eq!(fallback.ask("a", at(1_000)), Verdict::Owner);
@@ -132,15 +132,18 @@ mod tests {
     fn other_rules_ask_no_owner_and_mistakes_name_their_setting() {
         let ask = |rule: &str| Fallback::new(rule.parse().unwrap(), 1.0, 1.0).unwrap().ask("a", Duration::ZERO);
         assert_eq!((ask("wait"), ask("fail")), (Verdict::Wait, Verdict::Fail));
-        assert_eq!("Wait".parse::<Absent>().unwrap_err().to_string(), "\"Wait\": expected wait, fail or fallback");
-        let wrong = |rate, burst| Fallback::new(Absent::Fallback, rate, burst).unwrap_err().to_string();
+        assert_eq!(
+            "Wait".parse::<NoServerRule>().unwrap_err().to_string(),
+            "\"Wait\": expected wait, fail or fallback"
+        );
+        let wrong = |rate, burst| Fallback::new(NoServerRule::Fallback, rate, burst).unwrap_err().to_string();
         assert_eq!(wrong(0.0, 1.0), "fallback_per_second: 0: expected scans a second above 0");
         assert_eq!(wrong(1.0, 0.5), "fallback_burst: 0.5: expected at least 1");
     }
 
     #[test]
     fn names_of_owners_do_not_use_memory_without_limit() {
-        let mut fallback = Fallback::new(Absent::Fallback, 1.0, 1.0).unwrap();
+        let mut fallback = Fallback::new(NoServerRule::Fallback, 1.0, 1.0).unwrap();
         for n in 0..OWNERS_MAX {
             assert_eq!(fallback.ask(&n.to_string(), Duration::ZERO), Verdict::Owner);
         }
@@ -156,7 +159,7 @@ mod tests {
             steps in prop::collection::vec(0..400u64, 1..200), per_second in 1..20u32, burst in 1..9u32,
         ) {
             let (per_second, burst) = (f64::from(per_second), f64::from(burst));
-            let mut fallback = Fallback::new(Absent::Fallback, per_second, burst).unwrap();
+            let mut fallback = Fallback::new(NoServerRule::Fallback, per_second, burst).unwrap();
             let (mut now, mut taken) = (Duration::ZERO, Vec::new());
             for step in steps {
                 now += Duration::from_millis(step);

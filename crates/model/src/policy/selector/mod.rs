@@ -6,25 +6,25 @@
 //! removing a server moves only its own tablets, and a larger plan of the same salt contains the smaller one. Among
 //! them, servers that were tried for the tablet are left out unless none remains, and the choice is random.
 //!
-//! [`Profile::select`] is stateless: the caller passes in the available servers and the attempts so far. A [`Course`]
-//! keeps that for the scan of one tablet. Beyond Accumulo's selector it has second attempts beside slow ones within a
-//! budget ([`Hedging`]). It also limits scans that go to owners instead ([`Fallback`]), and keeps a trace
-//! ([`AttemptRecord`]).
+//! [`Profile::select`] is stateless: the caller passes in the available servers and the attempts so far.
+//! [`ScanAttempts`] keeps them for the scan of one tablet. Beyond Accumulo's selector it has second attempts beside
+//! slow ones within a budget ([`Hedging`]). It also limits scans that go to owners instead ([`Fallback`]), and keeps a
+//! trace ([`AttemptRecord`]).
 
 mod absent;
-mod course;
 mod hedge;
 mod profile;
 mod read;
+mod scan_attempts;
 #[cfg(test)]
 mod tests;
 mod tokens;
 mod trace;
 
-pub use absent::{Absent, Fallback, Verdict};
-pub use course::{ATTEMPTS_MAX, Ask, Course, Step};
+pub use absent::{Fallback, NoServerRule, Verdict};
 pub use hedge::Hedging;
 pub use profile::{AttemptPlan, Profile, Profiles, ServerShare};
+pub use scan_attempts::{ATTEMPTS_MAX, AttemptRequest, ScanAttempts, Step};
 pub use trace::{AttemptRecord, End};
 
 use std::time::Duration;

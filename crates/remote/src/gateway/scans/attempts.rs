@@ -2,12 +2,12 @@
 
 use super::super::answer::{Message, MessageStream};
 use super::super::link::Link;
-use super::{ScanAt, Scans, count};
+use super::{ScanServerLocation, Scans, count};
 use crate::wire::call::{Call, Get, WireQuery};
 use crate::wire::fault::Fault;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use meridian_model::policy::selector::{Ask, Course, End, Profile, Step, Verdict};
+use meridian_model::policy::selector::{AttemptRequest, End, Profile, ScanAttempts, Step, Verdict};
 use meridian_observe::{self as observe, WorkContext};
 use std::future::pending;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub(in super::super) struct QueryAttempts {
     pub(super) asked: WireQuery,
     make: fn(WireQuery) -> Get,
     scan_type: Option<Arc<str>>,
-    course: Course,
+    attempts: ScanAttempts,
     until: Instant,
     /// The running attempt, and its server.
     begun: Option<(usize, Option<u64>)>,
@@ -56,7 +56,7 @@ impl QueryAttempts {
         // Key that selects the servers: the same on every gateway, but different for a later collection of the same
         // name.
         let tablet = format!("{}/{}/{}/p{}", place.tenant, place.name, place.made, place.partition.unwrap_or(0));
-        let course = Course::new(tablet, scans.now());
+        let attempts = ScanAttempts::new(tablet, scans.now());
         let until = Instant::now() + left.min(Duration::from_secs(86_400));
         let current = observe::current();
         QueryAttempts {
@@ -65,7 +65,7 @@ impl QueryAttempts {
             asked,
             make,
             scan_type,
-            course,
+            attempts,
             until,
             begun: None,
             fault: None,
@@ -93,7 +93,7 @@ impl QueryAttempts {
             let names: Vec<String> = servers.iter().map(|server| format!("{:016x}", server.process)).collect();
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
             let (scans, now) = (self.scans.clone(), self.now());
-            match self.course.next(&profile, &names, now, |n| scans.draw(n)) {
+            match self.attempts.next(&profile, &names, now, |n| scans.draw(n)) {
                 Step::Ask(ask) => {
                     if let Some(begun) = self.race(&profile, &servers, &names, ask).await? {
                         return Ok(begun);
@@ -143,18 +143,18 @@ impl QueryAttempts {
     /// Falls back to the owner.
     async fn fall_back(&mut self, owner: &str) -> Result<(MessageStream, Message), Fault> {
         count(&self.scans.counts.fallbacks);
-        let attempt = self.course.fall_back(owner, self.now());
+        let attempt = self.attempts.fall_back(owner, self.now());
         let ticket = self.ticket(None)?;
         let link = self.owner.clone();
         let begun = link.again(|| link.get(ticket.clone())).await;
         match begun {
             Ok(begun) => {
-                self.course.started(attempt, self.now());
+                self.attempts.started(attempt, self.now());
                 self.begun = Some((attempt, None));
                 Ok(begun)
             }
             Err(fault) => {
-                self.course.ended(attempt, End::Failed, self.now());
+                self.attempts.ended(attempt, End::Failed, self.now());
                 Err(fault)
             }
         }
@@ -164,28 +164,28 @@ impl QueryAttempts {
     async fn race(
         &mut self,
         profile: &Profile,
-        servers: &[ScanAt],
+        servers: &[ScanServerLocation],
         names: &[&str],
-        ask: Ask,
+        ask: AttemptRequest,
     ) -> Result<Option<(MessageStream, Message)>, Fault> {
         let mut running = FuturesUnordered::new();
         running.push(self.attempt(servers, ask)?);
         let mut may_hedge = true;
         while !running.is_empty() {
-            let due = self.course.hedge_due(&self.scans.hedging.lock()).filter(|_| may_hedge);
+            let due = self.attempts.hedge_due(&self.scans.hedging.lock()).filter(|_| may_hedge);
             let due = due.map(|due| Instant::now() + due.saturating_sub(self.now()));
             tokio::select! {
                 biased;
                 Some((attempt, process, outcome)) = running.next() => match outcome {
                     Ok(begun) => {
-                        self.course.started(attempt, self.now());
+                        self.attempts.started(attempt, self.now());
                         self.begun = Some((attempt, Some(process)));
                         return Ok(Some(begun));
                     }
                     // A server without the collection is behind, like one that reports it has not caught up.
                     Err(Fault::NotStarted | Fault::Closed) => {
                         count(&self.scans.counts.busy);
-                        self.course.ended(attempt, End::Busy, self.now());
+                        self.attempts.ended(attempt, End::Busy, self.now());
                     }
                     Err(fault) => self.failed(attempt, Some(process), fault)?,
                 },
@@ -194,7 +194,7 @@ impl QueryAttempts {
                     may_hedge = false;
                     let (scans, now) = (self.scans.clone(), self.now());
                     let mut hedging = scans.hedging.lock();
-                    let second = self.course.hedge(profile, names, &mut hedging, now, |n| scans.draw(n));
+                    let second = self.attempts.hedge(profile, names, &mut hedging, now, |n| scans.draw(n));
                     drop(hedging);
                     if let Some(second) = second {
                         count(&self.scans.counts.hedges);
@@ -210,8 +210,8 @@ impl QueryAttempts {
     /// Returns a request to a server. Dropping it cancels the request there.
     fn attempt(
         &self,
-        servers: &[ScanAt],
-        ask: Ask,
+        servers: &[ScanServerLocation],
+        ask: AttemptRequest,
     ) -> Result<impl Future<Output = AttemptOutcome> + Send + use<>, Fault> {
         let server = servers.get(ask.server).ok_or_else(|| Fault::internal("a server that is not there was chosen"))?;
         count(&self.scans.counts.attempts);
@@ -233,10 +233,10 @@ impl QueryAttempts {
     /// Handles a failed attempt. Another server may answer, unless the query itself is at fault.
     fn failed(&mut self, attempt: usize, process: Option<u64>, fault: Fault) -> Result<(), Fault> {
         if matches!(fault, Fault::Cancelled) {
-            self.course.ended(attempt, End::Dropped, self.now());
+            self.attempts.ended(attempt, End::Dropped, self.now());
             return Err(fault);
         }
-        self.course.ended(attempt, End::Failed, self.now());
+        self.attempts.ended(attempt, End::Failed, self.now());
         count(&self.scans.counts.failed);
         let unreadable = process.is_some() && fault.is_of_the_reader();
         self.unreadable += usize::from(unreadable);
@@ -265,7 +265,7 @@ impl QueryAttempts {
     /// Marks the response as complete.
     pub(super) fn done(&mut self) {
         if let Some((attempt, _)) = self.begun.take() {
-            self.course.ended(attempt, End::Done, self.now());
+            self.attempts.ended(attempt, End::Done, self.now());
         }
     }
 }
@@ -274,7 +274,7 @@ impl Drop for QueryAttempts {
     fn drop(&mut self) {
         if let Some(work) = &self.current.work {
             let partition = self.asked.place.partition.unwrap_or(0);
-            for made in self.course.trace() {
+            for made in self.attempts.trace() {
                 work.note(|| format!("p{partition}: {made}"));
             }
         }

@@ -1,8 +1,8 @@
 //! Queries served by scan servers instead of the owner.
 //!
-//! Each partition is queried separately, by a [`Course`](meridian_model::policy::selector::Course). So if a server
-//! fails, only its part is requested again from another one. `attempts.rs` runs a course; this module has the shared
-//! state.
+//! Each partition is queried separately, by its own
+//! [`ScanAttempts`](meridian_model::policy::selector::ScanAttempts). So if a server fails, only its part is requested
+//! again from another one. `attempts.rs` executes them; this module has the shared state.
 
 mod attempts;
 mod route;
@@ -11,7 +11,7 @@ pub(super) use attempts::QueryAttempts;
 pub(super) use route::QueryRoute;
 
 use super::link::Link;
-use super::{OwnerAt, RemoteOptions};
+use super::{OwnerLocation, RemoteOptions};
 use meridian_backend::{Metric, MetricKind, Random};
 use meridian_model::policy::selector::{Fallback, Hedging, Profiles};
 use parking_lot::Mutex;
@@ -27,7 +27,7 @@ const AVOIDED: Duration = Duration::from_secs(3);
 
 /// A scan server, as described by its pin.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ScanAt {
+pub struct ScanServerLocation {
     /// Process number, which calls name: any other process at its address refuses them.
     pub process: u64,
     /// Its host and port.
@@ -40,7 +40,7 @@ pub struct ScanAt {
 #[derive(Debug, Clone)]
 pub struct ScanOptions {
     /// The current servers, as they come and go.
-    pub servers: watch::Receiver<Arc<[ScanAt]>>,
+    pub servers: watch::Receiver<Arc<[ScanServerLocation]>>,
     /// Selects the servers of a scan.
     pub profiles: Profiles,
     /// Behaviour of a scan without servers.
@@ -51,7 +51,7 @@ pub struct ScanOptions {
 
 /// State shared by all scans of a gateway.
 pub(super) struct Scans {
-    servers: watch::Receiver<Arc<[ScanAt]>>,
+    servers: watch::Receiver<Arc<[ScanServerLocation]>>,
     profiles: Profiles,
     /// Budget of fallbacks to the owners. Locked only for a decision, never across a wait.
     fallback: Mutex<Fallback>,
@@ -62,7 +62,7 @@ pub(super) struct Scans {
     /// Processes to skip, each until this time.
     avoided: Mutex<HashMap<u64, Instant>>,
     random: Arc<dyn Random>,
-    /// Start of the clock of courses.
+    /// Start of the clock of attempts.
     begun: Instant,
     counts: Counts,
 }
@@ -105,7 +105,7 @@ impl Scans {
         Some(Arc::new(Scans::new(scans, random)))
     }
 
-    /// Clock of the courses.
+    /// Clock of the attempts.
     fn now(&self) -> Duration {
         self.begun.elapsed()
     }
@@ -116,8 +116,9 @@ impl Scans {
     }
 
     /// Returns the servers of a group that are not being skipped; all of them if every one is.
-    fn servers(&self, group: &str) -> Vec<ScanAt> {
-        let all: Vec<ScanAt> = self.servers.borrow().iter().filter(|server| server.group == group).cloned().collect();
+    fn servers(&self, group: &str) -> Vec<ScanServerLocation> {
+        let all: Vec<ScanServerLocation> =
+            self.servers.borrow().iter().filter(|server| server.group == group).cloned().collect();
         let mut avoided = self.avoided.lock();
         // Expired entries go first: a server whose time is over gets queries again without any probe.
         let now = Instant::now();
@@ -133,7 +134,7 @@ impl Scans {
     }
 
     /// Returns the connection to a server; drops those to servers that no longer exist.
-    fn link(&self, server: &ScanAt, owner: &Link) -> Arc<Link> {
+    fn link(&self, server: &ScanServerLocation, owner: &Link) -> Arc<Link> {
         // Held until the link is stored, so that concurrent queries share one connection to a server.
         let mut links = self.links.lock();
         if let Some(link) = links.get(&server.process) {
@@ -141,7 +142,7 @@ impl Scans {
         }
         let there = self.servers.borrow().clone();
         links.retain(|process, _| there.iter().any(|server| server.process == *process));
-        let at = OwnerAt { address: server.address.clone(), process: Some(server.process), leaves: false };
+        let at = OwnerLocation { address: server.address.clone(), process: Some(server.process), leaves: false };
         let link = Arc::new(owner.to_scan_server(at));
         links.insert(server.process, link.clone());
         link

@@ -1,7 +1,7 @@
 //! The pin of this process, as a reader writes it.
 
 use super::{FOLDER, MAGIC, PinContent, VERSION, ttl_us};
-use crate::bucket::Serves;
+use crate::bucket::ScanServerStatus;
 use crate::bucket::create::{CreateOutcome, create};
 use crate::codec::frame;
 use crate::error::StoreError;
@@ -20,7 +20,7 @@ const RENEW_PART: i64 = 3;
 const OLD_MAX: usize = 64;
 
 /// Returns what a scan server currently is and has to do.
-pub(crate) type Announcement = Arc<dyn Fn() -> Serves + Send + Sync>;
+pub(crate) type Announcement = Arc<dyn Fn() -> ScanServerStatus + Send + Sync>;
 
 /// The pin of this process.
 pub(crate) struct Pin {

@@ -1,6 +1,6 @@
 //! Commits a group of writes: staged, logged, then visible.
 
-use super::{Done, Key, Partition, Request};
+use super::{CommittedWrite, Key, Partition, Request};
 use crate::error::{StoreError, WriteError};
 use crate::ingest::bodies::{encode_expiry, encode_targets};
 use crate::ingest::idempotency::RememberedWrite;
@@ -12,13 +12,13 @@ use std::collections::HashMap;
 
 impl Partition {
     /// Commits a group of writes: one append, one sync, one new snapshot. Returns the outcomes in order.
-    pub(crate) fn commit(&mut self, group: Vec<Request>) -> Vec<Result<Done, WriteError>> {
+    pub(crate) fn commit(&mut self, group: Vec<Request>) -> Vec<Result<CommittedWrite, WriteError>> {
         // Wall time for keys, because they outlive the process; monotonic time for idleness, because a clock that is
         // set must not look like a pause.
         let now = self.shared.seams.clock.now();
         self.committed_at = self.shared.seams.clock.elapsed();
         self.keys.sweep(now, self.shared.options.keys_max);
-        let mut answers: Vec<Result<Done, WriteError>> = Vec::with_capacity(group.len());
+        let mut answers: Vec<Result<CommittedWrite, WriteError>> = Vec::with_capacity(group.len());
         if let Some(why) = &self.refuses {
             return group.iter().map(|_| Err(WriteError::refused(why, self.reopens))).collect();
         }
@@ -49,9 +49,9 @@ impl Partition {
                 // takes in memory.
                 taken += if body.is_empty() { bytes } else { (key.len() + body.len()) as u64 };
                 records.push(Record { position: outcome.position, kind, time: now, events, key, body });
-                answers.push(Ok(Done::Stored(outcome)));
+                answers.push(Ok(CommittedWrite::Stored(outcome)));
             } else {
-                answers.push(answer.map(|(_, outcome, _, _)| Done::Stored(outcome)));
+                answers.push(answer.map(|(_, outcome, _, _)| CommittedWrite::Stored(outcome)));
             }
         }
         // Only duplicates and refusals: nothing changed, so neither a sync nor a new snapshot is needed.
@@ -90,12 +90,12 @@ impl Partition {
         key: &Key,
         fresh: &HashMap<String, RememberedWrite>,
         now: i64,
-    ) -> Option<Result<Done, WriteError>> {
+    ) -> Option<Result<CommittedWrite, WriteError>> {
         // A retry may be in the same group as its first attempt, so keys of the group count as well.
         if let Some(known) = fresh.get(&key.text).copied().or_else(|| self.keys.get(key.text.as_bytes(), now)) {
             let (position, events) = (known.position, u64::from(known.events));
             let reused = WriteError::KeyReused { position, partition: None, events };
-            return Some(if known.fits(key.batch) { Ok(Done::Duplicate(known)) } else { Err(reused) });
+            return Some(if known.fits(key.batch) { Ok(CommittedWrite::Duplicate(known)) } else { Err(reused) });
         }
         // Forgetting a key early would let a retry be stored twice: with no room for one more, the write is refused.
         let Options { keys_max, key_memory, .. } = self.shared.options.as_ref();
@@ -191,9 +191,9 @@ fn stage_one(stage: &mut Stage<'_>, change: Change) -> Result<StagedRecord, Writ
 
 /// Turns the outcomes of writes that would have been stored into errors.
 fn fail_stored(
-    answers: Vec<Result<Done, WriteError>>,
+    answers: Vec<Result<CommittedWrite, WriteError>>,
     error: impl Fn() -> WriteError,
-) -> Vec<Result<Done, WriteError>> {
+) -> Vec<Result<CommittedWrite, WriteError>> {
     // A duplicate of a write in this group must fail with it. A duplicate of an older write need not, but a retry of
     // it is harmless.
     answers.into_iter().map(|answer| answer.and_then(|_| Err(error()))).collect()

@@ -103,7 +103,7 @@ pub(crate) struct Key {
 
 /// The outcome of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Done {
+pub(crate) enum CommittedWrite {
     /// Durable and visible.
     Stored(Outcome),
     /// Stored earlier under the same key.

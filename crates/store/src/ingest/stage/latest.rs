@@ -9,7 +9,7 @@ use super::Stage;
 use super::events::Events;
 use super::newest::{Newest, Object, RowLocation, TouchedObjects, object_in};
 use crate::error::StoreError;
-use crate::part::Fill;
+use crate::part::CacheFill;
 use crate::part::dead::DeadRows;
 use crate::part::objects::{ObjectEntry, object_of};
 use meridian_model::{FieldColumn, FieldType, Mode, Seq};
@@ -148,7 +148,7 @@ impl Stage<'_> {
             }
             RowLocation::Part { entry, row } => {
                 let column = self.context.layout.field(field);
-                let Some(array) = self.entries[entry].part.column(column, row..row + 1, Fill::Keep)? else {
+                let Some(array) = self.entries[entry].part.column(column, row..row + 1, CacheFill::Keep)? else {
                     return Ok(None);
                 };
                 use arrow_array::cast::AsArray;

@@ -1,6 +1,6 @@
 //! Encodes dead rows for a sidecar.
 
-use super::{DeadRows, Death, FOR_GOOD};
+use super::{DeadInterval, DeadRows, FOR_GOOD};
 use crate::codec::{Reader, put_bytes, put_u32, put_u64};
 use meridian_model::Seq;
 use roaring::RoaringBitmap;
@@ -18,7 +18,7 @@ impl DeadRows {
             rows.serialize_into(&mut packed).map_err(|e| e.to_string())?;
             put_bytes(&mut bytes, &packed);
         }
-        let singles: Vec<Death> = self.singles().filter(|d| d.from <= last.0).collect();
+        let singles: Vec<DeadInterval> = self.singles().filter(|d| d.from <= last.0).collect();
         put_u64(&mut bytes, singles.len() as u64);
         singles.iter().for_each(|d| put_u32(&mut bytes, d.row));
         singles.iter().for_each(|d| put_u64(&mut bytes, d.from));
@@ -49,7 +49,7 @@ impl DeadRows {
             fits(row)?;
             let until = reader.u64()?;
             dead.count += u64::from(until == FOR_GOOD);
-            dead.insert(Death { row, from, until });
+            dead.insert(DeadInterval { row, from, until });
         }
         reader.end()?;
         if dead.count > u64::from(part_rows) {

@@ -18,7 +18,7 @@ const FOR_GOOD: u64 = u64::MAX;
 
 /// A row that is dead from one write on, until another revives it (in the view of mode `latest`), or permanently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Death {
+struct DeadInterval {
     row: u32,
     from: u64,
     until: u64,
@@ -32,7 +32,7 @@ struct Death {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct DeadRows {
     /// Single deaths in order, by chunk of [`CHUNK_ROWS`] rows; missing chunks at the end are empty.
-    chunks: Vec<Option<Arc<Vec<Death>>>>,
+    chunks: Vec<Option<Arc<Vec<DeadInterval>>>>,
     /// Rows that died together, by the number of the write.
     layers: BTreeMap<u64, Arc<RoaringBitmap>>,
     /// Number of rows that are dead now.
@@ -41,7 +41,7 @@ pub(crate) struct DeadRows {
     last: u64,
 }
 
-impl Death {
+impl DeadInterval {
     /// Returns true if all snapshots from `floor` on agree on this death: either all see it, or none does.
     fn is_settled(&self, floor: u64) -> bool {
         self.from <= floor && (self.until == FOR_GOOD || self.until <= floor)
@@ -78,7 +78,7 @@ impl DeadRows {
         if self.death(row).is_some() {
             return false;
         }
-        self.insert(Death { row, from: seq, until: FOR_GOOD });
+        self.insert(DeadInterval { row, from: seq, until: FOR_GOOD });
         self.count += 1;
         true
     }
@@ -120,7 +120,7 @@ impl DeadRows {
             if rows.is_empty() {
                 self.layers.remove(&from);
             }
-            self.insert(Death { row, from, until: seq });
+            self.insert(DeadInterval { row, from, until: seq });
         } else {
             let Some(chunk) = self.chunks.get_mut((row / CHUNK_ROWS) as usize).and_then(Option::as_mut) else {
                 return false;
@@ -133,7 +133,7 @@ impl DeadRows {
         true
     }
 
-    fn insert(&mut self, death: Death) {
+    fn insert(&mut self, death: DeadInterval) {
         // Killed and revived by the same write: no reader saw the death.
         if death.from >= death.until {
             return;
@@ -198,11 +198,11 @@ impl DeadRows {
         self.chunks.is_empty() && self.layers.is_empty()
     }
 
-    fn singles(&self) -> impl Iterator<Item = Death> + '_ {
+    fn singles(&self) -> impl Iterator<Item = DeadInterval> + '_ {
         self.chunks.iter().flatten().flat_map(|chunk| chunk.iter().copied())
     }
 
-    fn singles_in(&self, rows: Range<u32>) -> impl Iterator<Item = Death> + '_ {
+    fn singles_in(&self, rows: Range<u32>) -> impl Iterator<Item = DeadInterval> + '_ {
         let first = ((rows.start / CHUNK_ROWS) as usize).min(self.chunks.len());
         let last = (rows.end.div_ceil(CHUNK_ROWS) as usize).clamp(first, self.chunks.len());
         self.chunks[first..last].iter().flatten().flat_map(move |chunk| {
@@ -222,7 +222,7 @@ impl DeadRows {
         if !self.can_settle(floor) {
             return;
         }
-        let settled = |d: &Death| d.is_settled(floor);
+        let settled = |d: &DeadInterval| d.is_settled(floor);
         let newer = self.layers.split_off(&floor.saturating_add(1));
         let old = std::mem::replace(&mut self.layers, newer);
         let mut rows = RoaringBitmap::new();
@@ -260,11 +260,11 @@ impl DeadRows {
         output_rows: &[u32],
     ) -> Vec<DeadRows> {
         let mut outputs = vec![DeadRows::default(); output_rows.len()];
-        let mut singles: Vec<Death> = Vec::new();
+        let mut singles: Vec<DeadInterval> = Vec::new();
         let mut layers: BTreeMap<u64, Vec<u32>> = BTreeMap::new();
         for (dead, map) in inputs.zip(maps) {
             let place = |row: u32| map.get(row as usize).copied().filter(|place| *place != DROPPED);
-            singles.extend(dead.singles().filter_map(|d| Some(Death { row: place(d.row)?, ..d })));
+            singles.extend(dead.singles().filter_map(|d| Some(DeadInterval { row: place(d.row)?, ..d })));
             for (seq, rows) in &dead.layers {
                 layers.entry(*seq).or_default().extend(rows.iter().filter_map(place));
             }
@@ -279,7 +279,7 @@ impl DeadRows {
             }
             if let Some(dead) = outputs.get_mut(output) {
                 dead.count += u64::from(death.until == FOR_GOOD);
-                dead.insert(Death { row: death.row - first, ..death });
+                dead.insert(DeadInterval { row: death.row - first, ..death });
             }
         }
         for (seq, mut places) in layers {

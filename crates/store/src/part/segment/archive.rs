@@ -9,7 +9,7 @@ use crate::error::StoreError;
 use crate::manifest::ArchiveEntry;
 use crate::pace::Pace;
 use crate::part::rows::CHUNK_ROWS;
-use crate::part::{Fill, Part};
+use crate::part::{CacheFill, Part};
 use crate::seams::{Object, ObjectWriter, Objects};
 use arrow_array::ArrayRef;
 use bytes::Bytes;
@@ -351,7 +351,7 @@ pub(crate) fn same_rows(part: &Part, archive: &Archive) -> Result<(), StoreError
         let mut column = 0;
         while column < usize::from(segment.footer.columns) {
             for array in archive.columns(chunk, column)? {
-                let served = segment.column(column, rows.clone(), Fill::Pass)?;
+                let served = segment.column(column, rows.clone(), CacheFill::Pass)?;
                 if served.is_none_or(|served| served.to_data() != array.to_data()) {
                     return Err(wrong("its events are not those of the segment"));
                 }

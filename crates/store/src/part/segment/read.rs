@@ -6,7 +6,7 @@ use crate::part::cache::{Block, BlockKey};
 use crate::part::ipc;
 use crate::part::keys::{Filter, KeyRows};
 use crate::part::objects::ObjectRows;
-use crate::part::rows::{CHUNK_ROWS, Fill, join};
+use crate::part::rows::{CHUNK_ROWS, CacheFill, join};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{UInt32Type, UInt64Type};
 use arrow_array::{Array, ArrayRef, UInt32Array, UInt64Array};
@@ -42,7 +42,12 @@ impl Segment {
         }
     }
 
-    pub(crate) fn column(&self, column: usize, rows: Range<u32>, fill: Fill) -> Result<Option<ArrayRef>, StoreError> {
+    pub(crate) fn column(
+        &self,
+        column: usize,
+        rows: Range<u32>,
+        fill: CacheFill,
+    ) -> Result<Option<ArrayRef>, StoreError> {
         if column >= usize::from(self.footer.columns) {
             return Ok(None);
         }
@@ -50,7 +55,7 @@ impl Segment {
     }
 
     pub(crate) fn seqs(&self, rows: Range<u32>) -> Result<Vec<u64>, StoreError> {
-        let array = self.values(usize::from(self.footer.columns), &self.seq_field, rows, Fill::Keep)?;
+        let array = self.values(usize::from(self.footer.columns), &self.seq_field, rows, CacheFill::Keep)?;
         Ok(array.as_primitive_opt::<UInt64Type>().map_or_else(Vec::new, |a| a.values().to_vec()))
     }
 
@@ -70,7 +75,13 @@ impl Segment {
     }
 
     /// Returns the values of a column of rows; the column after the last is that of the sequence numbers.
-    fn values(&self, column: usize, field: &Arc<Field>, rows: Range<u32>, fill: Fill) -> Result<ArrayRef, StoreError> {
+    fn values(
+        &self,
+        column: usize,
+        field: &Arc<Field>,
+        rows: Range<u32>,
+        fill: CacheFill,
+    ) -> Result<ArrayRef, StoreError> {
         if rows.is_empty() {
             return Ok(arrow_array::new_empty_array(field.data_type()));
         }
@@ -91,7 +102,13 @@ impl Segment {
     }
 
     /// Returns the block that holds a row, and its first row: a page of the Arrow rows, or a chunk of the archive.
-    fn piece(&self, row: u32, column: usize, field: &Arc<Field>, fill: Fill) -> Result<(u32, ArrayRef), StoreError> {
+    fn piece(
+        &self,
+        row: u32,
+        column: usize,
+        field: &Arc<Field>,
+        fill: CacheFill,
+    ) -> Result<(u32, ArrayRef), StoreError> {
         let chunk = row / CHUNK_ROWS;
         // Arrow rows if there are any: reading a block takes a tenth of the time of an archive page.
         if let Some(rows) = self.rows.load_full() {
@@ -116,7 +133,7 @@ impl Segment {
     }
 
     /// Returns one block of the Arrow rows.
-    fn page(&self, rows: &RowsFile, block: u32, field: &Arc<Field>, fill: Fill) -> Result<ArrayRef, StoreError> {
+    fn page(&self, rows: &RowsFile, block: u32, field: &Arc<Field>, fill: CacheFill) -> Result<ArrayRef, StoreError> {
         let key = BlockKey { part: self.number, block: ROWS_BLOCK | block };
         if let Some(found) = self.cached(key) {
             return Ok(found);
@@ -130,7 +147,7 @@ impl Segment {
         }
         self.place.counters.add_bytes_read(bytes);
         // A merge reads every block once: caching them would evict what queries use.
-        if fill == Fill::Keep {
+        if fill == CacheFill::Keep {
             self.place.cache.insert(key, Block::Array(array.clone()));
         }
         Ok(array)
@@ -155,7 +172,7 @@ impl Segment {
         chunk: u32,
         column: usize,
         field: &Arc<Field>,
-        fill: Fill,
+        fill: CacheFill,
     ) -> Result<ArrayRef, StoreError> {
         let columns = usize::from(self.footer.columns);
         let key = |column: usize| BlockKey {
@@ -175,7 +192,7 @@ impl Segment {
         self.place.counters.add_bytes_read(memory_of(&arrays) as u64);
         let wanted = arrays.get(column - family.start).filter(|array| fits(array)).cloned();
         // Longitude comes with latitude, a shape with its box: a reader of one soon needs the others.
-        if fill == Fill::Keep || family.len() > 1 {
+        if fill == CacheFill::Keep || family.len() > 1 {
             for (column, array) in family.zip(arrays) {
                 self.place.cache.insert(key(column), Block::Array(array));
             }

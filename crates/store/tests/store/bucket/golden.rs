@@ -11,7 +11,7 @@ use crate::world::{options, readable};
 use meridian_model::RecordChange;
 use meridian_model::policy::level::LEVEL;
 use meridian_store::bucket::{
-    Bucket, Condition, Done, Levels, MemoryBucket, Node, OrderKind, Orders, Peers, PinUse, Roll, Survey, Terms,
+    Bucket, Condition, Levels, MemoryBucket, Node, OrderKind, OrderOutcome, Orders, Peers, PinUse, Roll, Survey, Terms,
 };
 use meridian_store::{Act, Lease, LeaseState, Store};
 use serde_json::Value;
@@ -32,7 +32,7 @@ fn node(process: u64) -> Node {
         address: "127.0.0.1:7118".to_owned(),
         condition: Condition::Serves,
         leases: vec!["owner".to_owned()],
-        done: Some(Done { order: 1, done: true, text: "done".to_owned() }),
+        done: Some(OrderOutcome { order: 1, done: true, text: "done".to_owned() }),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::seams;
 use crate::world::options;
-use meridian_model::{RecordChange, RecordNews};
+use meridian_model::{RecordChange, RecordChanges};
 use meridian_store::bucket::{BucketFault, MemoryBucket};
 use meridian_store::seams::OpenMode;
 use meridian_store::{ControlPlane, MoveOutcome, SharedRecords, Store, StoreError};
@@ -25,7 +25,9 @@ fn process(bucket: &MemoryBucket) -> Arc<SharedRecords> {
 
 /// Rereads all records and their version, as a new process.
 fn all(records: &SharedRecords) -> (u64, BTreeMap<String, Vec<u8>>) {
-    let Some(RecordNews { version, whole, changes }) = records.since(0).unwrap() else { return (0, BTreeMap::new()) };
+    let Some(RecordChanges { version, whole, changes }) = records.since(0).unwrap() else {
+        return (0, BTreeMap::new());
+    };
     assert!(whole);
     (version, changes.into_iter().map(|change| (change.name, change.content.unwrap())).collect())
 }
@@ -218,7 +220,7 @@ fn followers_get_changes_in_order_and_all_records_once_they_are_far_behind() {
     writer.remove("b").unwrap();
     let news = reader.since(first).unwrap().unwrap();
     let expected = vec![RecordChange::put("a", "2"), RecordChange::remove("b")];
-    assert_eq!(news, RecordNews { version: first + 2, whole: false, changes: expected });
+    assert_eq!(news, RecordChanges { version: first + 2, whole: false, changes: expected });
     assert_eq!((reader.names().unwrap(), reader.get("a").unwrap()), (vec!["a".to_owned()], Some(b"2".to_vec())));
     go_on(&bucket);
     let news = reader.since(first + 2).unwrap().unwrap();

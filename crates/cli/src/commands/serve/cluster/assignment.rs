@@ -7,10 +7,10 @@
 //! who tries; the records make sure that a former holder changes nothing (decision 056).
 
 use super::lease_holder::{LeaseHolder, changed};
-use super::{Joins, blocking};
+use super::{GatewayMembership, blocking};
 use crate::failure::Failure;
 use crate::output::say;
-use meridian_api::{AppState, Gateways, Runs, SLOTS, Slot};
+use meridian_api::{AppState, Gateways, SLOTS, Slot, SlotRunner};
 use meridian_model::policy::groups::Groups;
 use meridian_model::policy::placement::{Handovers, LiveCandidate, places};
 use meridian_store::seams::{Clock, Seams};
@@ -37,7 +37,7 @@ pub(in super::super) struct Assignment(Vec<Arc<Lease>>);
 impl Assignment {
     /// Starts to compete for the leases, in tasks of this set.
     pub(in super::super) fn begin(
-        joins: &Joins,
+        joins: &GatewayMembership,
         state: &AppState,
         seams: &Seams,
         tasks: &mut JoinSet<()>,
@@ -135,7 +135,7 @@ async fn run(
             LeaseState::Other(Some(term), _) => u64::from_str_radix(&term.node, 16).ok(),
             _ => None,
         };
-        gateways.set_runs(slot, other.map_or(Runs::Nobody, Runs::At));
+        gateways.set_runner(slot, other.map_or(SlotRunner::Nobody, SlotRunner::At));
         match lease_holder.epoch() {
             Some(epoch) => hold(slot, (&lease_holder, epoch), &mut passes, &state, &gateways).await,
             None => changed(&mut standing).await,
@@ -151,7 +151,7 @@ async fn hold(
     state: &AppState,
     gateways: &Gateways,
 ) {
-    gateways.set_runs(slot, Runs::Nobody);
+    gateways.set_runner(slot, SlotRunner::Nobody);
     let (mut is_told, number) = (false, slot.number());
     while lease_holder.holds(epoch) {
         let (taking, holds) = (state.clone(), lease_holder.holding(epoch));
@@ -169,7 +169,7 @@ async fn hold(
     if !lease_holder.holds(epoch) {
         return state.saved.lose(slot);
     }
-    gateways.set_runs(slot, Runs::Here);
+    gateways.set_runner(slot, SlotRunner::Here);
     say(&format!("runs the saved searches of slot {number}, epoch {epoch}"));
     while lease_holder.holds(epoch) {
         tokio::select! {
@@ -177,7 +177,7 @@ async fn hold(
             Some(heir) = passes.recv() => return pass_on(slot, (lease_holder, epoch), heir, state, gateways).await,
         }
     }
-    gateways.set_runs(slot, Runs::Nobody);
+    gateways.set_runner(slot, SlotRunner::Nobody);
     state.saved.lose(slot);
     say(&format!("lost the saved searches of slot {number}: another gateway may run them now"));
 }
@@ -191,7 +191,7 @@ async fn pass_on(
     state: &AppState,
     gateways: &Gateways,
 ) {
-    gateways.set_runs(slot, Runs::Nobody);
+    gateways.set_runner(slot, SlotRunner::Nobody);
     let stopping = state.clone();
     match blocking("ending saved searches", move || stopping.saved.pass_on(slot)).await {
         Ok(Ok(())) => {}

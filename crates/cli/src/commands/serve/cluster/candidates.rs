@@ -4,7 +4,7 @@
 //!
 //! In a bucket with a single group, only an order moves it: otherwise its owner keeps it.
 
-use super::handover::Pass;
+use super::handover::HandoverRequest;
 use super::process::Process;
 use meridian_model::policy::groups::{Group, Groups};
 use meridian_model::policy::placement::{Handovers, places};
@@ -27,7 +27,7 @@ pub(super) struct Candidates {
 struct GroupLease {
     group: Group,
     lease: Arc<Lease>,
-    pass: mpsc::Sender<Pass>,
+    requests: mpsc::Sender<HandoverRequest>,
 }
 
 impl GroupLease {
@@ -35,7 +35,7 @@ impl GroupLease {
     async fn pass_on(&self, epoch: Option<u64>, to: Option<u64>) -> Result<String, String> {
         let (done, outcome) = oneshot::channel();
         let stops = || "it stops".to_owned();
-        self.pass.send(Pass { epoch, to, done }).await.map_err(|_| stops())?;
+        self.requests.send(HandoverRequest { epoch, to, done }).await.map_err(|_| stops())?;
         outcome.await.map_err(|_| stops())?
     }
 }
@@ -49,11 +49,11 @@ impl Candidates {
 
     /// Ranks this candidate for the group of a lease from now on. The lease's holder must carry out the received
     /// requests.
-    pub(super) fn keep(&mut self, group: Group, lease: Arc<Lease>) -> mpsc::Receiver<Pass> {
+    pub(super) fn keep(&mut self, group: Group, lease: Arc<Lease>) -> mpsc::Receiver<HandoverRequest> {
         lease.ranks(self.rank(group));
-        let (pass, passes) = mpsc::channel(1);
-        self.leases.push(GroupLease { group, lease, pass });
-        passes
+        let (requests, received) = mpsc::channel(1);
+        self.leases.push(GroupLease { group, lease, requests });
+        received
     }
 
     /// Returns the number of candidates ahead of this one for a group.

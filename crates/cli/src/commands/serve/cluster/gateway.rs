@@ -2,7 +2,7 @@
 
 use super::super::http::{self, ClientListeners, Source};
 use super::assignment::own_url;
-use super::{Joins, OpenRole, blocking, dilate, membership, servers};
+use super::{GatewayMembership, OpenRole, blocking, dilate, membership, servers};
 use crate::certificates::Certificates;
 use crate::config::{Config, Role};
 use crate::failure::Failure;
@@ -10,7 +10,7 @@ use crate::output::say;
 use crate::roles;
 use meridian_api::{Gateways, advertised};
 use meridian_model::policy::groups::Groups;
-use meridian_remote::{GroupsBackend, OwnerAt, RemoteOptions};
+use meridian_remote::{GroupsBackend, OwnerLocation, RemoteOptions};
 use meridian_store::bucket::{groups_of, terms_of};
 use meridian_store::seams::Seams;
 use meridian_store::{Bucket, ControlPlane, Term, Terms};
@@ -71,7 +71,8 @@ pub(in super::super) async fn gateway(
             return Ok(());
         }
     }
-    let at = |owner: &watch::Receiver<Option<OwnerAt>>| owner.borrow().as_ref().map(|owner| owner.address.clone());
+    let at =
+        |owner: &watch::Receiver<Option<OwnerLocation>>| owner.borrow().as_ref().map(|owner| owner.address.clone());
     let at: BTreeSet<String> = owners.iter().filter_map(at).collect();
     let (whose, at) = (if at.len() > 1 { "owners" } else { "owner" }, at.into_iter().collect::<Vec<_>>().join(", "));
     let place = format!("collections of the {whose} at {at}, bucket {}", config.cluster.bucket);
@@ -91,7 +92,7 @@ fn join(
     listeners: &ClientListeners,
     bucket: &Arc<dyn Bucket>,
     seams: &Seams,
-) -> Result<Joins, Failure> {
+) -> Result<GatewayMembership, Failure> {
     let url = match config.cluster.advertise.trim_end_matches('/') {
         "" => own_url(listeners.address(), listeners.is_secure())?,
         url => url.to_owned(),
@@ -110,7 +111,7 @@ fn join(
     config.server.gateways = Some(gateways.clone());
     // They run only while they are assigned to this gateway.
     config.server.saved.enabled = false;
-    Ok(Joins { bucket: bucket.clone(), lease: config.cluster.lease, url, gateways })
+    Ok(GatewayMembership { bucket: bucket.clone(), lease: config.cluster.lease, url, gateways })
 }
 
 /// Waits until an owner has decided the number of groups of the bucket.
@@ -151,7 +152,7 @@ pub(super) fn follow_all(
     bucket: &Arc<dyn Bucket>,
     groups: Groups,
     following: &mut JoinSet<()>,
-) -> Vec<watch::Receiver<Option<OwnerAt>>> {
+) -> Vec<watch::Receiver<Option<OwnerLocation>>> {
     let one = |terms| {
         let (told, owner) = watch::channel(None);
         following.spawn(follow(terms, told));
@@ -162,7 +163,7 @@ pub(super) fn follow_all(
 
 /// Keeps the address of a group's owner current. If the bucket does not respond nothing changes, as the owner may still
 /// be running.
-async fn follow(terms: Terms, told: watch::Sender<Option<OwnerAt>>) {
+async fn follow(terms: Terms, told: watch::Sender<Option<OwnerLocation>>) {
     let (terms, mut seen) = (Arc::new(terms), LeaseObservation::default());
     loop {
         let (looked, known, began) = (terms.clone(), seen.known, Instant::now());
@@ -199,7 +200,7 @@ impl LeaseObservation {
     /// follows, and the process named by its newest term owns the original. The time since the check began proves
     /// nothing: this process may have been paused meanwhile, while the owner renewed its lease. The next check shows
     /// that.
-    fn owner(&mut self, began: Instant, newest: Option<(u64, Term)>) -> Option<OwnerAt> {
+    fn owner(&mut self, began: Instant, newest: Option<(u64, Term)>) -> Option<OwnerLocation> {
         let number = newest.as_ref().map_or(0, |(number, _)| *number);
         if std::mem::replace(&mut self.known, number) != number && self.looked {
             self.renewed = Some(began);
@@ -209,7 +210,7 @@ impl LeaseObservation {
             |ttl: Duration| self.renewed.is_some_and(|renewed| began.saturating_duration_since(renewed) < ttl * LAPSES);
         // A term given up for an heir counts, since the heir takes over at any moment.
         let counts = |term: &Term| (!term.resigned || term.heir.is_some()) && lives(term.ttl());
-        newest.map(|(_, term)| term).filter(counts).map(|term| OwnerAt {
+        newest.map(|(_, term)| term).filter(counts).map(|term| OwnerLocation {
             address: term.address,
             process: Some(term.process),
             leaves: term.heir.is_some(),
@@ -236,7 +237,7 @@ mod tests {
         };
         let (mut seen, begin) = (LeaseObservation::default(), Instant::now());
         let at = |seconds: u64| begin + Duration::from_secs(seconds);
-        let address = |owner: Option<OwnerAt>| owner.map(|owner| owner.address);
+        let address = |owner: Option<OwnerLocation>| owner.map(|owner| owner.address);
         assert_eq!(seen.owner(at(0), renewal(1)), None, "it may be a copy of a bucket");
         assert_eq!(address(seen.owner(at(1), renewal(2))).as_deref(), Some("host:1"));
         // A check that began before the pause ends after it, with the old state.

@@ -4,7 +4,7 @@
 //! partitions. *Waiting* again, when the lease or a partition was lost, or the group was passed on. After a loss, a
 //! former owner drops its memory without flushing: the next owner has read everything that was acknowledged.
 
-use super::handover::{Holder, Pass};
+use super::handover::{HandoverRequest, Holder};
 use super::lease_holder::LeaseHolder;
 use super::process::Process;
 use super::{blocking, records};
@@ -34,12 +34,12 @@ enum EndReason {
     Lost,
 }
 
-/// Owns a group whenever this process holds the lease, until the process stops. `passes`: requests to pass it on.
+/// Owns a group whenever this process holds the lease, until the process stops. `requests`: requests to pass it on.
 pub(super) async fn run(
     process: Arc<Process>,
     group: Group,
     lease_holder: LeaseHolder,
-    mut passes: mpsc::Receiver<Pass>,
+    mut requests: mpsc::Receiver<HandoverRequest>,
 ) -> Result<(), Failure> {
     let (mut log, mut stopping) = (process.log.clone(), process.stopping.clone());
     // With several groups, the status names the owners.
@@ -53,12 +53,12 @@ pub(super) async fn run(
         let epoch = tokio::select! {
             epoch = lease_holder.wait(waits) => epoch,
             _ = stopping.wait_for(|stop| *stop) => break,
-            Some(pass) = passes.recv() => {
-                pass.refuse();
+            Some(request) = requests.recv() => {
+                request.refuse();
                 continue;
             }
         };
-        let owned = own(&process, group, &lease_holder, &mut log, epoch, &mut passes).await;
+        let owned = own(&process, group, &lease_holder, &mut log, epoch, &mut requests).await;
         process.serves(group, false);
         if !matches!(owned, Ok(EndReason::Stopped)) {
             lease_holder.say(epoch, None);
@@ -87,7 +87,7 @@ async fn own(
     lease_holder: &LeaseHolder,
     log: &mut SharedLog,
     epoch: u64,
-    passes: &mut mpsc::Receiver<Pass>,
+    requests: &mut mpsc::Receiver<HandoverRequest>,
 ) -> Result<EndReason, Failure> {
     let Process { config, bucket, seams, .. } = process;
     let mut stopping = process.stopping.clone();
@@ -132,13 +132,13 @@ async fn own(
                 tokio::time::sleep(LOOK).await;
             }
         };
-        let pass = tokio::select! {
+        let request = tokio::select! {
             () = async { drop(stopping.wait_for(|stop| *stop).await) } => None,
-            Some(pass) = passes.recv() => Some(pass),
+            Some(request) = requests.recv() => Some(request),
             () = lost => break EndReason::Lost,
         };
-        let passed = match pass {
-            Some(pass) => holder.obey(pass).await,
+        let passed = match request {
+            Some(request) => holder.obey(request).await,
             None if holder.leave().await => true,
             None => break EndReason::Stopped,
         };

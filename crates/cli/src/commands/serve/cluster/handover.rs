@@ -19,7 +19,7 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 /// Asks the holder of a lease to pass it on.
-pub(super) struct Pass {
+pub(super) struct HandoverRequest {
     /// The epoch in which it holds the lease; `None`: any.
     pub(super) epoch: Option<u64>,
     /// The process that gets the lease; `None`: the best one.
@@ -28,7 +28,7 @@ pub(super) struct Pass {
     pub(super) done: oneshot::Sender<Result<String, String>>,
 }
 
-impl Pass {
+impl HandoverRequest {
     /// Refuses, on behalf of a process that does not hold the lease.
     pub(super) fn refuse(self) {
         // The sender may have gone.
@@ -47,15 +47,15 @@ pub(super) struct Holder<'a> {
 
 impl Holder<'_> {
     /// Passes the lease on as requested; returns true on success.
-    pub(super) async fn obey(&self, pass: Pass) -> bool {
-        let passed = match pass.epoch {
+    pub(super) async fn obey(&self, request: HandoverRequest) -> bool {
+        let passed = match request.epoch {
             Some(epoch) if epoch != self.epoch => {
                 Err(format!("it holds the lease in epoch {}, and the order was for epoch {epoch}", self.epoch))
             }
-            _ => self.pass_to(pass.to).await,
+            _ => self.pass_to(request.to).await,
         };
         let is_passed = passed.is_ok();
-        let _ = pass.done.send(passed);
+        let _ = request.done.send(passed);
         is_passed
     }
 

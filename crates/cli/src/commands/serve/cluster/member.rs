@@ -9,7 +9,7 @@ use meridian_model::policy::groups::Group;
 use meridian_model::policy::handover::{Standby, heir};
 use meridian_model::policy::level::LevelRaiser;
 use meridian_model::policy::placement::{LiveCandidate, places};
-use meridian_store::bucket::{Condition, Done, Levels, Node, OrderKind, Orders, Roll};
+use meridian_store::bucket::{Condition, Levels, Node, OrderKind, OrderOutcome, Orders, Roll};
 use meridian_store::seams::{Clock, Seams};
 use meridian_store::{Bucket, StoreError};
 use std::sync::Arc;
@@ -311,7 +311,7 @@ impl MemberState {
     fn done(&self, order: u64, outcome: Result<String, String>) {
         let done = outcome.is_ok();
         let (Ok(text) | Err(text)) = outcome;
-        self.node.send_modify(|node| node.done = Some(Done { order, done, text }));
+        self.node.send_modify(|node| node.done = Some(OrderOutcome { order, done, text }));
         self.order.send_replace(None);
         self.news.notify_one();
     }

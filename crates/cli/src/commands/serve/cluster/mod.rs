@@ -7,9 +7,10 @@
 //! For an owner, `owner.rs` runs the process, `group.rs` one of its groups, `lease_holder.rs` a lease, and
 //! `owner_port.rs` its port. `candidates.rs` ranks it among the others, and `handover.rs` passes a group on. Each
 //! process is on the roll (`member.rs`). Commands that work on a bucket temporarily act as owners or gateways
-//! (`visit.rs`).
+//! (`bucket_session.rs`).
 
 mod assignment;
+mod bucket_session;
 mod candidates;
 #[cfg_attr(not(all(feature = "lab", any(feature = "dilate", debug_assertions))), path = "dilate_absent.rs")]
 mod dilate;
@@ -27,15 +28,14 @@ mod records;
 mod scan;
 mod servers;
 mod tell;
-mod visit;
 
 pub(super) use assignment::Assignment;
+pub(crate) use bucket_session::BucketSession;
 pub(super) use gateway::gateway;
 pub(crate) use log::open_log;
 pub(super) use owner::owner;
 pub(super) use scan::scan;
 pub(super) use tell::tell;
-pub(crate) use visit::Visit;
 
 use super::http::{ClientListeners, ClusterMembership};
 use super::seams::seams;
@@ -57,7 +57,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 /// Requirements of a gateway that is one of several.
-pub(super) struct Joins {
+pub(super) struct GatewayMembership {
     bucket: Arc<dyn Bucket>,
     /// Length of the leases of saved searches without renewal.
     lease: Duration,

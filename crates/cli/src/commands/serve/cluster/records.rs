@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::output::say;
 use meridian_api::RECORD_KINDS;
 use meridian_store::seams::Seams;
-use meridian_store::{Bucket, ControlPlane, InFolder, MoveOutcome, Store, StoreError};
+use meridian_store::{Bucket, ControlPlane, FolderRecords, MoveOutcome, Store, StoreError};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -60,12 +60,12 @@ pub(super) async fn compare(config: &Config, records: &Arc<ControlPlane>, store:
     // The last kind is that of tokens. Saved searches do not run here.
     let tokens = RECORD_KINDS.last().copied();
     match blocking("looking for records", move || records.in_folder(&store, tokens.as_slice())).await?? {
-        InFolder::Nothing => Ok(()),
-        InFolder::Beside => {
+        FolderRecords::Nothing => Ok(()),
+        FolderRecords::Beside => {
             say(&format!("the tokens, tenants and users in {folder} are not used: those in the bucket count"));
             Ok(())
         }
-        InFolder::Alone => Err(Failure::Usage(format!(
+        FolderRecords::Alone => Err(Failure::Usage(format!(
             "--data {folder}: its tokens, tenants and users do not count in a cluster, and the bucket has none: start an owner with this \
              folder, which moves them into the bucket, or make a token with `meridian token create --role operator --bucket {}`",
             config.cluster.bucket

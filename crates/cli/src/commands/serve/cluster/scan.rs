@@ -14,7 +14,7 @@ use meridian_backend::{Embedded, Metric, MetricKind};
 use meridian_model::policy::busy::Limits;
 use meridian_query::{CancelFlag, Control};
 use meridian_remote::{Pace, RoleTls, ScanExecutor, ScanLoad, ServeOptions};
-use meridian_store::bucket::Serves;
+use meridian_store::bucket::ScanServerStatus;
 use meridian_store::seams::Seams;
 use meridian_store::{ControlPlane, SharedLog, Store};
 use std::sync::Arc;
@@ -146,7 +146,7 @@ impl GatewayListener {
         let (loaded, draining) = (turns.clone(), turns.clone());
         store.announce(Arc::new(move || {
             let ScanLoad { working, started, waiting } = loaded.load();
-            Serves { address: address.clone(), group: group.clone(), working, started, waiting }
+            ScanServerStatus { address: address.clone(), group: group.clone(), working, started, waiting }
         }));
         let clock = seams.clock.clone();
         let control = Arc::new(move |left: Duration, cancel: CancelFlag| {

@@ -5,7 +5,7 @@ use crate::config::Scan;
 use crate::failure::Failure;
 use meridian_model::Invalid;
 use meridian_model::policy::selector::{Fallback, Hedging, Profiles};
-use meridian_remote::{ScanAt, ScanOptions};
+use meridian_remote::{ScanOptions, ScanServerLocation};
 use meridian_store::Bucket;
 use meridian_store::bucket::{ScanServer, ScanServers};
 use meridian_store::seams::Seams;
@@ -26,7 +26,9 @@ const DEFAULT: &str = r#"[{
 }]"#;
 
 /// Returns the options of the settings, and the sender for the list of servers.
-pub(super) async fn options(settings: &Scan) -> Result<(watch::Sender<Arc<[ScanAt]>>, ScanOptions), Failure> {
+pub(super) async fn options(
+    settings: &Scan,
+) -> Result<(watch::Sender<Arc<[ScanServerLocation]>>, ScanOptions), Failure> {
     let file = settings.profiles.clone();
     let profiles = match file.as_str() {
         "" => Profiles::parse(DEFAULT).map_err(|e| Failure::Refused(format!("the default profile: {e}")))?,
@@ -46,13 +48,13 @@ pub(super) async fn options(settings: &Scan) -> Result<(watch::Sender<Arc<[ScanA
 }
 
 /// Keeps the list of servers current. While the bucket does not respond, the last list is used.
-pub(super) async fn find(bucket: Arc<dyn Bucket>, seams: Seams, told: watch::Sender<Arc<[ScanAt]>>) {
+pub(super) async fn find(bucket: Arc<dyn Bucket>, seams: Seams, told: watch::Sender<Arc<[ScanServerLocation]>>) {
     let servers = Arc::new(ScanServers::new(bucket, seams.clock.clone()));
     loop {
         let looked = servers.clone();
         match blocking("listing scan servers", move || looked.look()).await {
             Ok(Ok(found)) => {
-                let found: Arc<[ScanAt]> = found.into_iter().map(at).collect();
+                let found: Arc<[ScanServerLocation]> = found.into_iter().map(at).collect();
                 told.send_if_modified(|known| {
                     let changed = **known != *found;
                     *known = found;
@@ -66,8 +68,8 @@ pub(super) async fn find(bucket: Arc<dyn Bucket>, seams: Seams, told: watch::Sen
     }
 }
 
-fn at(ScanServer { reader, serves }: ScanServer) -> ScanAt {
-    ScanAt { process: reader, address: serves.address, group: serves.group }
+fn at(ScanServer { reader, serves }: ScanServer) -> ScanServerLocation {
+    ScanServerLocation { process: reader, address: serves.address, group: serves.group }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 //! reports that often, since the others pass requests on to it. Otherwise a server reports every 15 s that it is alive,
 //! for people only, since a store may bill each call.
 
-use super::{Joins, blocking};
+use super::{GatewayMembership, blocking};
 use meridian_admission::Ledger;
 use meridian_api::{AppState, Gateway};
 use meridian_backend::cluster::{Caches, GatewayEndpoint, ServerLoad, ServerStatus};
@@ -26,7 +26,12 @@ const REMOVES: u64 = 8 * SPEAKS;
 const TENANTS_MAX: usize = 256;
 
 /// Reports for as long as it runs.
-pub(in super::super) async fn tell(peers: Arc<Peers>, state: AppState, who: ServerStatus, joins: Option<Joins>) {
+pub(in super::super) async fn tell(
+    peers: Arc<Peers>,
+    state: AppState,
+    who: ServerStatus,
+    joins: Option<GatewayMembership>,
+) {
     let joins = Arc::new(joins);
     for number in 0.. {
         let (peers, state, who, joins) = (peers.clone(), state.clone(), who.clone(), joins.clone());
@@ -74,7 +79,7 @@ fn load(state: &AppState) -> ServerLoad {
 fn turn(
     peers: &Peers,
     ledgers: &[Arc<Ledger>],
-    (number, joins): (u64, Option<&Joins>),
+    (number, joins): (u64, Option<&GatewayMembership>),
     who: impl FnOnce() -> ServerStatus,
 ) -> Result<(), StoreError> {
     let limited: Vec<&Arc<Ledger>> = ledgers.iter().filter(|ledger| ledger.is_limited()).collect();
@@ -87,7 +92,7 @@ fn turn(
     }
     let needs = limited.iter().map(|ledger| (ledger.tenant().to_string(), ledger.needs()));
     let needs = needs.filter(|(_, needs)| !needs.is_empty()).take(TENANTS_MAX).collect();
-    let reached = |joins: &Joins| GatewayEndpoint {
+    let reached = |joins: &GatewayMembership| GatewayEndpoint {
         number: joins.gateways.number(),
         url: joins.url.clone(),
         key: joins.gateways.key().to_owned(),

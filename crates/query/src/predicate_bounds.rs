@@ -10,23 +10,26 @@ use meridian_model::filter::Predicate;
 
 /// A box (west, south, east, north) and the first and last instants, as far as the predicate limits them.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Reach {
+pub(crate) struct PredicateBounds {
     place: Option<[f64; 4]>,
     time: Option<(i64, i64)>,
 }
 
-impl Reach {
-    pub(crate) fn of(predicate: &Predicate) -> Reach {
+impl PredicateBounds {
+    pub(crate) fn of(predicate: &Predicate) -> PredicateBounds {
         let Bounds { west, south, east, north, start, end } = predicate.reach();
         let world = Bounds::WORLD;
         // If location does not matter, an event may have none, and no box contains it. A circle may reach beyond a
         // pole.
         let anywhere = west <= world.west && south <= world.south && east >= world.east && north >= world.north;
         let always = (start, end) == (world.start, world.end);
-        Reach { place: (!anywhere).then_some([west, south, east, north]), time: (!always).then_some((start, end)) }
+        PredicateBounds {
+            place: (!anywhere).then_some([west, south, east, north]),
+            time: (!always).then_some((start, end)),
+        }
     }
 
-    /// The children of a node that touch the reach; the others count as pruned. `whole`: all below the node match.
+    /// The children of a node that touch these bounds; the others count as pruned. `whole`: all below the node match.
     pub(crate) fn touched(
         &self,
         tree: &Tree,
@@ -42,7 +45,7 @@ impl Reach {
         children.enumerate().filter(move |(i, _)| touched >> i & 1 == 1).map(|(_, child)| child)
     }
 
-    /// A bit for each given node that touches the reach, lowest bit first.
+    /// A bit for each given node that touches these bounds, lowest bit first.
     fn bits(&self, tree: &Tree, children: &Children) -> u64 {
         let mut touched = u64::MAX;
         if let Some([west, south, east, north]) = self.place

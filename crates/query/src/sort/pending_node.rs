@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 
 /// A node waiting to be opened.
 #[derive(Clone)]
-pub(super) struct Open {
+pub(super) struct PendingNode {
     /// The result of [`Sorter::best_of`](super::Sorter::best_of).
     pub(super) best: Option<SortValue>,
     pub(super) descending: bool,
@@ -16,9 +16,9 @@ pub(super) struct Open {
     pub(super) whole: bool,
 }
 
-impl Open {
+impl PendingNode {
     /// Best first; ties in row order.
-    fn order(&self, other: &Open) -> Ordering {
+    fn order(&self, other: &PendingNode) -> Ordering {
         let best = match (&self.best, &other.best) {
             (Some(a), Some(b)) => compare(a, b, self.descending),
             (a, b) => a.is_some().cmp(&b.is_some()),
@@ -29,22 +29,22 @@ impl Open {
     }
 }
 
-impl Ord for Open {
+impl Ord for PendingNode {
     fn cmp(&self, other: &Self) -> Ordering {
         other.order(self)
     }
 }
 
-impl PartialOrd for Open {
+impl PartialOrd for PendingNode {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Open {
+impl PartialEq for PendingNode {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
 
-impl Eq for Open {}
+impl Eq for PendingNode {}

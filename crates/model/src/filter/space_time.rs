@@ -8,7 +8,7 @@ use crate::time::Interval;
 
 /// The conditions of a predicate with at most one `bbox` and one test of the primary time.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Cut {
+pub struct SpaceTimeFilter {
     /// West, south, east and north in degrees: one box, or two on either side of the antimeridian. `None` matches
     /// anywhere, including events without geometry.
     pub boxes: Option<Vec<[f64; 4]>>,
@@ -16,8 +16,8 @@ pub struct Cut {
     pub interval: Interval,
 }
 
-impl Cut {
-    /// Relation of events within a box and an interval to this cut.
+impl SpaceTimeFilter {
+    /// Relation of events within a box and an interval to this filter.
     #[inline]
     pub fn relation(&self, sides: Sides, start: i64, end: i64) -> Relation {
         let Interval { start: from, end: to } = self.interval;
@@ -58,8 +58,8 @@ fn bits<T>(values: impl Iterator<Item = T>, test: impl Fn(T) -> bool) -> u64 {
 
 impl Predicate {
     /// This predicate as plain numbers, if it consists of at most one `bbox` and the primary time.
-    pub fn as_cut(&self) -> Option<Cut> {
-        let mut cut = Cut { boxes: None, interval: Interval::ALWAYS };
+    pub fn as_space_time(&self) -> Option<SpaceTimeFilter> {
+        let mut filter = SpaceTimeFilter { boxes: None, interval: Interval::ALWAYS };
         let parts = match self.node() {
             Node::And(parts) => parts.as_slice(),
             _ => std::slice::from_ref(self),
@@ -67,11 +67,11 @@ impl Predicate {
         for part in parts {
             match part.node() {
                 Node::Constant(true) => {}
-                Node::Primary(interval) if cut.interval == Interval::ALWAYS => cut.interval = *interval,
-                Node::Bbox(test) if cut.boxes.is_none() => cut.boxes = Some(test.boxes().to_vec()),
+                Node::Primary(interval) if filter.interval == Interval::ALWAYS => filter.interval = *interval,
+                Node::Bbox(test) if filter.boxes.is_none() => filter.boxes = Some(test.boxes().to_vec()),
                 _ => return None,
             }
         }
-        Some(cut)
+        Some(filter)
     }
 }

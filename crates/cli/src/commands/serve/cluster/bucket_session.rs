@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use crate::roles;
 use meridian_backend::{Backend, Embedded};
 use meridian_model::policy::groups::Groups;
-use meridian_remote::{GroupsBackend, OwnerAt, RemoteOptions};
+use meridian_remote::{GroupsBackend, OwnerLocation, RemoteOptions};
 use meridian_store::bucket::{Survey, decide_groups, groups_of, lease_of};
 use meridian_store::seams::{MemoryDisk, Seams};
 use meridian_store::{Bucket, ControlPlane, Options, Store};
@@ -25,7 +25,7 @@ const NOWHERE: &str = "127.0.0.1:9";
 const OWNED_LEASES: u32 = 10;
 
 /// The collections and records of a bucket, while a command works on them.
-pub(crate) struct Visit {
+pub(crate) struct BucketSession {
     backend: Arc<dyn Backend>,
     /// The collections and the leases, if this process is the owner.
     owned: Option<(Arc<Store>, Vec<LeaseHolder>)>,
@@ -33,10 +33,10 @@ pub(crate) struct Visit {
     _following: JoinSet<()>,
 }
 
-impl Visit {
+impl BucketSession {
     /// Finds the owners of the bucket in the settings, or becomes the owner of all groups. A new owner reads the log
     /// first.
-    pub(crate) async fn begin(mut config: Config) -> Result<Visit, Failure> {
+    pub(crate) async fn begin(mut config: Config) -> Result<BucketSession, Failure> {
         let seams = Seams::real();
         let bucket = open_bucket(&config.cluster, &seams).await?;
         let groups;
@@ -59,7 +59,7 @@ impl Visit {
         for (lease_holder, owner) in lease_holders.iter().zip(&mut owners) {
             // An owner renews its lease before this process could take it. A term of this process is in the bucket a
             // moment before it knows.
-            let is_other = |at: &Option<OwnerAt>| at.as_ref().is_some_and(|at| at.process != Some(process));
+            let is_other = |at: &Option<OwnerLocation>| at.as_ref().is_some_and(|at| at.process != Some(process));
             tokio::select! {
                 biased;
                 epoch = lease_holder.wait(|_| ()) => epochs.push(epoch),
@@ -75,13 +75,13 @@ impl Visit {
             let options = RemoteOptions { security, ..RemoteOptions::new(seams.random.clone()) };
             let backend = GroupsBackend::connect(owners, records, options);
             let backend = backend.map_err(|e| Failure::Refused(format!("cannot start threads: {e}")))?;
-            return Ok(Visit { backend, owned: None, _following: following });
+            return Ok(BucketSession { backend, owned: None, _following: following });
         }
         let held: Vec<(&LeaseHolder, u64)> = lease_holders.iter().zip(epochs).collect();
         match own(&config, groups, &held, bucket, &seams).await {
             Ok(store) => {
                 let backend = Embedded::with_records(store.clone(), records);
-                Ok(Visit { backend, owned: Some((store, lease_holders)), _following: following })
+                Ok(BucketSession { backend, owned: Some((store, lease_holders)), _following: following })
             }
             Err(failure) => {
                 end_all(lease_holders).await?;
@@ -97,7 +97,7 @@ impl Visit {
 
     /// Releases the bucket. As its owner, this process flushes everything first.
     pub(crate) async fn end(self) -> Result<(), Failure> {
-        let Visit { backend, owned, .. } = self;
+        let BucketSession { backend, owned, .. } = self;
         drop(backend);
         let Some((store, lease_holders)) = owned else { return Ok(()) };
         let closed = blocking("closing the collections", move || store.close()).await;
@@ -118,10 +118,10 @@ async fn end_all(lease_holders: Vec<LeaseHolder>) -> Result<(), Failure> {
 }
 
 /// Waits until each group has an owner that serves gateways.
-async fn owned(owners: &mut [watch::Receiver<Option<OwnerAt>>], time: Duration) -> Result<(), Failure> {
+async fn owned(owners: &mut [watch::Receiver<Option<OwnerLocation>>], time: Duration) -> Result<(), Failure> {
     let all = async {
         for owner in owners.iter_mut() {
-            let serves = |at: &Option<OwnerAt>| at.as_ref().is_some_and(|at| at.address != NOWHERE);
+            let serves = |at: &Option<OwnerLocation>| at.as_ref().is_some_and(|at| at.address != NOWHERE);
             // The sender lives as long as the task that follows the leases.
             let _ = owner.wait_for(serves).await;
         }

@@ -1,4 +1,4 @@
-//! The course of a column's numbers from event to event, and the grid that follows from it.
+//! The trend of a column's numbers from event to event, and the grid that follows from it.
 
 use meridian_model::schema::TIME_UNIT_DEFAULT_US;
 
@@ -12,7 +12,7 @@ const TIME_UNIT_MAX_US: i64 = TIME_UNIT_DEFAULT_US << 12;
 
 /// Min, max and direction of the numbers of a sample.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Course {
+pub(crate) struct NumberTrend {
     span: Option<(f64, f64)>,
     last: f64,
     values: u64,
@@ -20,7 +20,7 @@ pub(crate) struct Course {
     down: u64,
 }
 
-impl Course {
+impl NumberTrend {
     /// Records the next number.
     pub(crate) fn note(&mut self, value: f64) {
         let (min, max) = self.span.unwrap_or((value, value));
@@ -67,34 +67,34 @@ mod tests {
 
     const WEEK: i64 = TIME_UNIT_DEFAULT_US;
 
-    fn course(times: impl Iterator<Item = i64>) -> Course {
-        let mut course = Course::default();
-        times.for_each(|time| course.note(time as f64));
-        course
+    fn trend(times: impl Iterator<Item = i64>) -> NumberTrend {
+        let mut trend = NumberTrend::default();
+        times.for_each(|time| trend.note(time as f64));
+        trend
     }
 
     #[test]
     fn the_unit_grows_until_it_holds_enough_events() {
         let hour = 3_600_000_000;
         // 168 a week: 64 weeks hold 10,752, and 32 weeks too few.
-        assert_eq!(course((0..50_000).map(|i| i * hour)).time_unit(1, false), WEEK * 64);
-        assert_eq!(course((0..50_000).rev().map(|i| i * hour)).time_unit(1, false), WEEK * 64);
-        assert_eq!(course((0..50_000).map(|i| i * 3600)).time_unit(1_000_000, false), WEEK * 64);
+        assert_eq!(trend((0..50_000).map(|i| i * hour)).time_unit(1, false), WEEK * 64);
+        assert_eq!(trend((0..50_000).rev().map(|i| i * hour)).time_unit(1, false), WEEK * 64);
+        assert_eq!(trend((0..50_000).map(|i| i * 3600)).time_unit(1_000_000, false), WEEK * 64);
         // A thousand times as many fit in a week.
-        assert_eq!(course((0..50_000).map(|i| i * hour / 1000)).time_unit(1, false), WEEK);
+        assert_eq!(trend((0..50_000).map(|i| i * hour / 1000)).time_unit(1, false), WEEK);
     }
 
     #[test]
     fn a_sample_in_no_order_tells_nothing_unless_it_is_all() {
         let times = || (0..50_000i64).map(|i| i * 7_919 % 50_000 * 3_600_000_000);
-        assert_eq!(course(times()).time_unit(1, false), WEEK);
-        assert_eq!(course(times()).time_unit(1, true), WEEK * 64);
+        assert_eq!(trend(times()).time_unit(1, false), WEEK);
+        assert_eq!(trend(times()).time_unit(1, true), WEEK * 64);
     }
 
     #[test]
     fn few_events_make_no_unit_longer_than_they_reach() {
-        assert_eq!(course((0..2_000).map(|i| i % 2 * WEEK * 5)).time_unit(1, true), WEEK * 8);
-        assert_eq!(course((0..2_000).map(|_| 0)).time_unit(1, true), WEEK);
-        assert_eq!(course([0, WEEK * 5].into_iter()).time_unit(1, true), WEEK);
+        assert_eq!(trend((0..2_000).map(|i| i % 2 * WEEK * 5)).time_unit(1, true), WEEK * 8);
+        assert_eq!(trend((0..2_000).map(|_| 0)).time_unit(1, true), WEEK);
+        assert_eq!(trend([0, WEEK * 5].into_iter()).time_unit(1, true), WEEK);
     }
 }

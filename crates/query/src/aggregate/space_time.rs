@@ -11,16 +11,16 @@ use crate::scan::Scan;
 use crate::windows::Finder;
 use arrow_array::TimestampMicrosecondArray;
 use meridian_index::{Node, Summary, Tree};
-use meridian_model::filter::{Cut, Relation};
+use meridian_model::filter::{Relation, SpaceTimeFilter};
 use meridian_model::{Batch, FieldColumn, Projection, TimeRole};
 use meridian_store::{CHUNK_ROWS, PartView};
 use std::ops::Range;
 
 /// One part being processed.
-pub(crate) struct Cutter<'a> {
+pub(crate) struct SpaceTimeWalk<'a> {
     part: u32,
     view: &'a PartView,
-    cut: &'a Cut,
+    filter: &'a SpaceTimeFilter,
     columns: &'a Projection,
     finder: &'a mut Option<Finder>,
     groups: &'a mut Groups,
@@ -36,18 +36,18 @@ pub(crate) struct Cutter<'a> {
     picked: Vec<u32>,
 }
 
-impl<'a> Cutter<'a> {
+impl<'a> SpaceTimeWalk<'a> {
     pub(crate) fn new(
         part: u32,
         view: &'a PartView,
-        cut: &'a Cut,
+        filter: &'a SpaceTimeFilter,
         columns: &'a Projection,
         finder: &'a mut Option<Finder>,
         groups: &'a mut Groups,
-    ) -> Cutter<'a> {
+    ) -> SpaceTimeWalk<'a> {
         let all_visible = view.all_visible(0..view.rows());
         let (found, read, picked) = (None, None, Vec::new());
-        Cutter { part, view, cut, columns, finder, groups, all_visible, sums: true, found, read, picked }
+        SpaceTimeWalk { part, view, filter, columns, finder, groups, all_visible, sums: true, found, read, picked }
     }
 
     /// Counts the matching events below a node.
@@ -58,7 +58,7 @@ impl<'a> Cutter<'a> {
         self.sums = self.knows_sums(tree, node);
         let bounds = tree.bounds(node);
         let sides = [bounds.west, bounds.south, bounds.east, bounds.north];
-        self.push(&mut scan.stats, &mut open, node, self.cut.relation(sides, bounds.start, bounds.end));
+        self.push(&mut scan.stats, &mut open, node, self.filter.relation(sides, bounds.start, bounds.end));
         while let Some((node, whole)) = open.pop() {
             if whole && self.take(&mut scan.stats, tree, node)? {
                 continue;
@@ -74,7 +74,7 @@ impl<'a> Cutter<'a> {
                     true => Relation::All,
                     false => {
                         let sides = [places.west[i], places.south[i], places.east[i], places.north[i]];
-                        self.cut.relation(sides, starts[i], ends[i])
+                        self.filter.relation(sides, starts[i], ends[i])
                     }
                 };
                 self.push(&mut scan.stats, &mut open, child, relation);
@@ -170,10 +170,10 @@ impl<'a> Cutter<'a> {
             if !run.whole {
                 scan.stats.events_tested += block.len() as u64;
                 if let Some((lon, lat)) = batch.points() {
-                    bits &= self.cut.points(&lon.values()[block.clone()], &lat.values()[block.clone()]);
+                    bits &= self.filter.points(&lon.values()[block.clone()], &lat.values()[block.clone()]);
                 }
                 if let Some(starts) = starts {
-                    bits &= self.cut.instants(&starts.values()[block.clone()]);
+                    bits &= self.filter.instants(&starts.values()[block.clone()]);
                 }
             }
             if let Some(visible) = &visible {

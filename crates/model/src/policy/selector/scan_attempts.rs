@@ -1,4 +1,4 @@
-//! The course of a scan of one tablet: from its first attempt to the one that completes it, with a trace of all.
+//! The attempts of a scan of one tablet: from the first to the one that completes it, with a trace of all.
 //!
 //! ```text
 //! next -> Ask -> (waits for `delay`) asked -> busy, failed -> next …
@@ -17,9 +17,9 @@ pub const ATTEMPTS_MAX: usize = 128;
 /// Min interval between two requests to a server, even if its busy timeout is shorter or infinite.
 const AGAIN_MIN: Duration = Duration::from_millis(10);
 
-/// A scan of one tablet.
+/// A scan of one tablet, with its attempts so far.
 #[derive(Debug, Clone)]
-pub struct Course {
+pub struct ScanAttempts {
     tablet: String,
     begun: Duration,
     made: Vec<AttemptRecord>,
@@ -32,7 +32,7 @@ pub struct Course {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
     /// Send a request to a server.
-    Ask(Ask),
+    Ask(AttemptRequest),
     /// There is no scan server: retry, for at most this much longer.
     Wait(Duration),
     /// There is no scan server, and the profile's wait is over: apply [`super::Fallback`].
@@ -43,8 +43,8 @@ pub enum Step {
 
 /// A request to a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ask {
-    /// The attempt, for [`Course::started`] and [`Course::ended`].
+pub struct AttemptRequest {
+    /// The attempt, for [`ScanAttempts::started`] and [`ScanAttempts::ended`].
     pub attempt: usize,
     /// The server, as an index.
     pub server: usize,
@@ -54,10 +54,10 @@ pub struct Ask {
     pub busy_timeout: Duration,
 }
 
-impl Course {
+impl ScanAttempts {
     /// A new scan.
-    pub fn new(tablet: impl Into<String>, now: Duration) -> Course {
-        Course { tablet: tablet.into(), begun: now, made: Vec::new(), alone_since: None, hedged: false }
+    pub fn new(tablet: impl Into<String>, now: Duration) -> ScanAttempts {
+        ScanAttempts { tablet: tablet.into(), begun: now, made: Vec::new(), alone_since: None, hedged: false }
     }
 
     /// The next attempt, while none is in progress. `draw(n)` returns an index below `n`.
@@ -94,7 +94,7 @@ impl Course {
         hedging: &mut Hedging,
         now: Duration,
         draw: impl FnMut(usize) -> usize,
-    ) -> Option<Ask> {
+    ) -> Option<AttemptRequest> {
         let slow = self.hedge_due(hedging).is_some_and(|due| due <= now);
         if !slow || !hedging.has_one() || servers.is_empty() || self.made.len() >= ATTEMPTS_MAX {
             return None;
@@ -112,7 +112,7 @@ impl Course {
         Some(ask)
     }
 
-    /// When [`Course::hedge`] may start a second attempt.
+    /// When [`ScanAttempts::hedge`] may start a second attempt.
     pub fn hedge_due(&self, hedging: &Hedging) -> Option<Duration> {
         let mut under_way = self.made.iter().filter(|made| made.end.is_under_way());
         match (under_way.next(), under_way.next()) {
@@ -174,7 +174,7 @@ impl Course {
         servers: &[&str],
         now: Duration,
         draw: impl FnMut(usize) -> usize,
-    ) -> Option<Ask> {
+    ) -> Option<AttemptRequest> {
         let outcome = |end| if end == End::Failed { Outcome::Error } else { Outcome::Busy };
         let tried: Vec<Attempt<'_>> = self
             .made
@@ -194,10 +194,10 @@ impl Course {
         let again = self.made.iter().filter(|made| Some(&made.server.as_str()) == servers.get(server));
         let pause = again.map(|made| made.asked + made.busy_timeout.max(AGAIN_MIN)).max().unwrap_or_default();
         let delay = delay.max(pause.saturating_sub(self.since(now)));
-        Some(Ask { attempt: self.made.len(), server, delay, busy_timeout })
+        Some(AttemptRequest { attempt: self.made.len(), server, delay, busy_timeout })
     }
 
-    fn enter(&mut self, ask: Ask, servers: &[&str], now: Duration) -> Ask {
+    fn enter(&mut self, ask: AttemptRequest, servers: &[&str], now: Duration) -> AttemptRequest {
         let server = servers.get(ask.server).copied().unwrap_or_default().to_owned();
         let asked = self.since(now) + ask.delay;
         self.made.push(AttemptRecord {
@@ -230,7 +230,7 @@ mod tests {
         Duration::from_millis(ms)
     }
 
-    fn asked(step: Step) -> Ask {
+    fn asked(step: Step) -> AttemptRequest {
         match step {
             Step::Ask(ask) => ask,
             other => panic!("expected a request, found {other:?}"),
@@ -240,19 +240,19 @@ mod tests {
     #[test]
     fn a_busy_scan_goes_to_the_next_plan_and_the_trace_says_so() {
         let profile = profile(r#"{"servers":"1","busyTimeout":"33ms"},{"servers":"100%","busyTimeout":"50ms"}"#);
-        let mut course = Course::new("t", at(1_000));
-        let first = asked(course.next(&profile, &SERVERS, at(1_000), |_| 0));
+        let mut attempts = ScanAttempts::new("t", at(1_000));
+        let first = asked(attempts.next(&profile, &SERVERS, at(1_000), |_| 0));
         assert_eq!((first.attempt, first.delay, first.busy_timeout), (0, at(0), at(33)));
-        course.ended(0, End::Busy, at(1_033));
-        let second = asked(course.next(&profile, &SERVERS, at(1_033), |_| 0));
+        attempts.ended(0, End::Busy, at(1_033));
+        let second = asked(attempts.next(&profile, &SERVERS, at(1_033), |_| 0));
         assert_ne!(second.server, first.server);
-        course.ended(1, End::Failed, at(1_040));
-        let third = asked(course.next(&profile, &SERVERS, at(1_040), |_| 0));
+        attempts.ended(1, End::Failed, at(1_040));
+        let third = asked(attempts.next(&profile, &SERVERS, at(1_040), |_| 0));
         assert_eq!((third.delay, third.busy_timeout), (at(100), at(400)));
-        assert_eq!(course.started(2, at(1_150)), None);
-        course.ended(2, End::Done, at(1_250));
+        assert_eq!(attempts.started(2, at(1_150)), None);
+        attempts.ended(2, End::Done, at(1_250));
         let [one, two, three] = [first, second, third].map(|ask| SERVERS[ask.server]);
-        let words: Vec<String> = course.trace().iter().map(ToString::to_string).collect();
+        let words: Vec<String> = attempts.trace().iter().map(ToString::to_string).collect();
         assert_eq!(
             words,
             [
@@ -261,17 +261,17 @@ mod tests {
                 format!("{three}: done after 110 ms, begun after 10 ms"),
             ]
         );
-        assert!(!course.is_under_way());
+        assert!(!attempts.is_under_way());
     }
 
     #[test]
     fn servers_that_are_full_are_not_asked_again_within_their_busy_timeout() {
         let profile = profile(r#"{"servers":"100%","busyTimeout":"40ms"}"#);
-        let mut course = Course::new("t", at(0));
+        let mut attempts = ScanAttempts::new("t", at(0));
         let mut delays = Vec::new();
         for _ in 0..6 {
-            let ask = asked(course.next(&profile, &SERVERS, at(1), |_| 0));
-            course.ended(ask.attempt, End::Busy, at(1));
+            let ask = asked(attempts.next(&profile, &SERVERS, at(1), |_| 0));
+            attempts.ended(ask.attempt, End::Busy, at(1));
             delays.push(ask.delay);
         }
         assert_eq!(delays[..4], [Duration::ZERO; 4], "four servers are there to be asked at once");
@@ -281,45 +281,45 @@ mod tests {
     #[test]
     fn without_servers_a_scan_waits_then_may_go_to_the_owner() {
         let profile = profile(r#"{"servers":"1","busyTimeout":"33ms"}"#);
-        let mut course = Course::new("t", at(0));
-        let none = |course: &mut Course, ms| course.next(&profile, &[], at(ms), |_| 0);
-        assert_eq!(none(&mut course, 500), Step::Wait(at(2_000)));
-        assert_eq!(none(&mut course, 1_500), Step::Wait(at(1_000)));
+        let mut attempts = ScanAttempts::new("t", at(0));
+        let none = |attempts: &mut ScanAttempts, ms| attempts.next(&profile, &[], at(ms), |_| 0);
+        assert_eq!(none(&mut attempts, 500), Step::Wait(at(2_000)));
+        assert_eq!(none(&mut attempts, 1_500), Step::Wait(at(1_000)));
         // A server that appeared meanwhile restarts the wait.
-        let ask = asked(course.next(&profile, &SERVERS, at(1_600), |_| 0));
-        course.ended(ask.attempt, End::Failed, at(1_700));
-        assert_eq!(none(&mut course, 3_000), Step::Wait(at(2_000)));
-        assert_eq!(none(&mut course, 5_000), Step::Absent);
-        let attempt = course.fall_back("owner-1", at(5_000));
-        course.started(attempt, at(5_004));
-        course.ended(attempt, End::Done, at(5_010));
-        assert_eq!(course.trace()[1].to_string(), "owner owner-1: done after 10 ms, begun after 4 ms");
+        let ask = asked(attempts.next(&profile, &SERVERS, at(1_600), |_| 0));
+        attempts.ended(ask.attempt, End::Failed, at(1_700));
+        assert_eq!(none(&mut attempts, 3_000), Step::Wait(at(2_000)));
+        assert_eq!(none(&mut attempts, 5_000), Step::Absent);
+        let attempt = attempts.fall_back("owner-1", at(5_000));
+        attempts.started(attempt, at(5_004));
+        attempts.ended(attempt, End::Done, at(5_010));
+        assert_eq!(attempts.trace()[1].to_string(), "owner owner-1: done after 10 ms, begun after 4 ms");
     }
 
     #[test]
     fn a_slow_scan_is_hedged_once_and_the_slower_attempt_is_dropped() {
         let profile = profile(r#"{"servers":"100%","busyTimeout":"5s"}"#);
         let mut hedging = Hedging::new(at(20), 1.0, 1.0).unwrap();
-        let mut course = Course::new("t", at(100));
+        let mut attempts = ScanAttempts::new("t", at(100));
         hedging.scan_begins();
-        let first = asked(course.next(&profile, &SERVERS, at(100), |_| 0));
-        let hedge = |course: &mut Course, hedging: &mut Hedging, servers: &[&str], ms| {
-            course.hedge(&profile, servers, hedging, at(ms), |_| 0)
+        let first = asked(attempts.next(&profile, &SERVERS, at(100), |_| 0));
+        let hedge = |attempts: &mut ScanAttempts, hedging: &mut Hedging, servers: &[&str], ms| {
+            attempts.hedge(&profile, servers, hedging, at(ms), |_| 0)
         };
-        assert_eq!(hedge(&mut course, &mut hedging, &SERVERS, 119), None, "not slow yet");
+        assert_eq!(hedge(&mut attempts, &mut hedging, &SERVERS, 119), None, "not slow yet");
         assert_eq!(
-            hedge(&mut course, &mut hedging, &SERVERS[first.server..=first.server], 120),
+            hedge(&mut attempts, &mut hedging, &SERVERS[first.server..=first.server], 120),
             None,
             "no other server"
         );
-        let second = hedge(&mut course, &mut hedging, &SERVERS, 120).unwrap();
+        let second = hedge(&mut attempts, &mut hedging, &SERVERS, 120).unwrap();
         assert_ne!(second.server, first.server);
         hedging.scan_begins();
-        assert_eq!(hedge(&mut course, &mut hedging, &SERVERS, 990), None, "once");
-        assert_eq!(course.started(second.attempt, at(130)), Some(first.attempt));
-        assert_eq!(course.started(first.attempt, at(131)), None, "an attempt that was dropped starts no more");
-        course.ended(second.attempt, End::Done, at(140));
-        let words: Vec<String> = course.trace().iter().map(ToString::to_string).collect();
+        assert_eq!(hedge(&mut attempts, &mut hedging, &SERVERS, 990), None, "once");
+        assert_eq!(attempts.started(second.attempt, at(130)), Some(first.attempt));
+        assert_eq!(attempts.started(first.attempt, at(131)), None, "an attempt that was dropped starts no more");
+        attempts.ended(second.attempt, End::Done, at(140));
+        let words: Vec<String> = attempts.trace().iter().map(ToString::to_string).collect();
         let [one, two] = [first, second].map(|ask| SERVERS[ask.server]);
         assert_eq!(
             words,
@@ -328,9 +328,9 @@ mod tests {
         // Without a budget there is no hedge.
         let mut none = Hedging::new(at(20), 0.0, 1.0).unwrap();
         none.scan_begins();
-        let mut course = Course::new("t", at(0));
-        asked(course.next(&profile, &SERVERS, at(0), |_| 0));
-        assert_eq!(hedge(&mut course, &mut none, &SERVERS, 900), None);
+        let mut attempts = ScanAttempts::new("t", at(0));
+        asked(attempts.next(&profile, &SERVERS, at(0), |_| 0));
+        assert_eq!(hedge(&mut attempts, &mut none, &SERVERS, 900), None);
     }
 
     proptest! {
@@ -340,27 +340,27 @@ mod tests {
         fn a_scan_ends_and_has_at_most_two_attempts_at_a_time(answers in prop::collection::vec((0..4u8, 1..50u64), 1..300)) {
             let profile = profile(r#"{"servers":"2","busyTimeout":"5ms"},{"servers":"100%","busyTimeout":"5ms"}"#);
             let mut hedging = Hedging::new(at(3), 1.0, 5.0).unwrap();
-            let mut course = Course::new("t", at(0));
+            let mut attempts = ScanAttempts::new("t", at(0));
             let mut now = at(0);
             for (answer, passes) in answers {
-                if !course.is_under_way() {
-                    match course.next(&profile, &SERVERS, now, |n| n - 1) {
+                if !attempts.is_under_way() {
+                    match attempts.next(&profile, &SERVERS, now, |n| n - 1) {
                         Step::Ask(ask) => now += ask.delay,
-                        step => prop_assert_eq!((step, course.trace().len()), (Step::GiveUp, ATTEMPTS_MAX)),
+                        step => prop_assert_eq!((step, attempts.trace().len()), (Step::GiveUp, ATTEMPTS_MAX)),
                     }
                 }
                 now += at(passes);
                 hedging.scan_begins();
-                course.hedge(&profile, &SERVERS, &mut hedging, now, |_| 0);
+                attempts.hedge(&profile, &SERVERS, &mut hedging, now, |_| 0);
                 let under_way: Vec<usize> =
-                    (0..course.trace().len()).filter(|n| course.trace()[*n].end.is_under_way()).collect();
-                prop_assert!(under_way.len() <= 2 && course.trace().len() <= ATTEMPTS_MAX);
+                    (0..attempts.trace().len()).filter(|n| attempts.trace()[*n].end.is_under_way()).collect();
+                prop_assert!(under_way.len() <= 2 && attempts.trace().len() <= ATTEMPTS_MAX);
                 let Some(attempt) = under_way.first().copied() else { continue };
                 match answer {
-                    0 => course.ended(attempt, End::Busy, now),
-                    1 => course.ended(attempt, End::Failed, now),
+                    0 => attempts.ended(attempt, End::Busy, now),
+                    1 => attempts.ended(attempt, End::Failed, now),
                     2 => {
-                        let dropped = course.started(attempt, now);
+                        let dropped = attempts.started(attempt, now);
                         prop_assert_eq!(dropped, under_way.get(1).copied());
                     }
                     _ => {}
