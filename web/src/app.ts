@@ -1,6 +1,6 @@
 // What the parts of the map page share: the view, what it shows, and the way to change it.
 import type * as api from './api';
-import type { Open } from './controls';
+import type { OpenCollection } from './controls';
 import type { View } from './hash';
 import type { MapView } from './mapview';
 import type { Question } from './query';
@@ -10,7 +10,7 @@ export interface App {
   readonly work: Work;
   view(): View;
   /** The collection that is asked about; null while it opens. */
-  open(): Open | null;
+  open(): OpenCollection | null;
   /** All collections of the server. */
   list(): readonly api.Collection[];
   /** Null without WebGL. */

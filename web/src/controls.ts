@@ -2,12 +2,12 @@
 import type * as api from './api';
 import { $, make } from './dom';
 import type { View } from './hash';
-import { kindOf } from './layers/known';
+import { kindOf } from './layers/schemacache';
 import { describe } from './shapes';
 import { formatRange, resolutionOf, type Range } from './time';
 import { enableTools } from './tools';
 
-export interface Open {
+export interface OpenCollection {
   readonly collection: api.Collection;
   readonly schema: api.Schema;
   /** Events of the collection. */
@@ -27,7 +27,7 @@ function chip(text: string, clear: (() => void) | null, what: string): HTMLEleme
 }
 
 /** Shows the view of an open collection; `span` is the time that the histogram shows. */
-export function showControls(view: View, open: Open | null, span: Range | undefined, update: (change: Partial<View>) => void): void {
+export function showControls(view: View, open: OpenCollection | null, span: Range | undefined, update: (change: Partial<View>) => void): void {
   const timed = Boolean(open?.schema.times.length && open.collection.interval && open.total);
   const placed = open?.schema.geometry !== null;
   // While a collection opens, the histogram keeps its space, so that the map does not change its size.

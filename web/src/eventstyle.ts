@@ -26,7 +26,7 @@ export interface SizeScale {
 }
 
 /** The layers of single events, as they are now. */
-export interface EventsDrawn {
+export interface EventLayer {
   /** Names the layers of one collection: `event` for the one that is asked about. */
   readonly slot: string;
   readonly collection: string;
@@ -111,7 +111,7 @@ export const rimPaint = (p: Palette, width: ExpressionSpecification | number): {
 });
 
 /** The paint of each layer that depends on scales and presence. */
-export function eventPaint(p: Palette, { slot, scale, size, presence }: EventsDrawn): Record<string, Paint> {
+export function eventPaint(p: Palette, { slot, scale, size, presence }: EventLayer): Record<string, Paint> {
   const color = eventColor(p, scale);
   return {
     [`${slot}-fill`]: { 'fill-color': color, 'fill-opacity': (scale ? 0.6 : 0.28) * presence },
@@ -122,7 +122,7 @@ export function eventPaint(p: Palette, { slot, scale, size, presence }: EventsDr
   };
 }
 
-export function eventLayers(p: Palette, events: EventsDrawn): LayerSpecification[] {
+export function eventLayers(p: Palette, events: EventLayer): LayerSpecification[] {
   const { slot } = events;
   const from = { source: sourceOf(slot), 'source-layer': events.collection } as const;
   const visibility = events.presence > 0 ? 'visible' : 'none';

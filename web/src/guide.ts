@@ -1,6 +1,6 @@
 // Messages of the page when there is nothing to show.
 import { make } from './dom';
-import type { Standing } from './session';
+import type { SignInState } from './session';
 
 const command = (text: string): HTMLElement => make('pre', '', text);
 
@@ -9,14 +9,14 @@ const LOADED = 'meridian load reads GeoJSON, NDJSON, CSV, GeoParquet, Arrow, Sha
 const OPENED = 'The browser reads GeoJSON, NDJSON and CSV: drop such a file on the map to look at it.';
 
 /** What to say where the caller sees no collection. A server with users may have some that this one may not read. */
-const NONE: Record<Standing, readonly [title: string, why: string]> = {
+const NONE: Record<SignInState, readonly [title: string, why: string]> = {
   anyone: ['No collections yet', 'This server holds no events.'],
   'signed-out': ['You can read no collection here', 'Nobody is signed in. A user may read more.'],
   user: ['You can read no collection here', 'There is none yet, or this user may read none. The administrator of the server knows.'],
 };
 
 /** No collection that the caller may read. */
-export function noCollections(standing: Standing): HTMLElement {
+export function noCollections(standing: SignInState): HTMLElement {
   const [title, why] = NONE[standing];
   const box = make('div');
   box.append(make('h2', '', title), make('p', '', why));

@@ -13,7 +13,7 @@ export interface ValueCount {
 }
 
 /** What the map shows of a layer. */
-export interface Shown {
+export interface LegendInput {
   /** Name of the layer; empty where there is one alone. */
   readonly name: string;
   /** Stops of the surface of density; null where none is shown. */
@@ -70,7 +70,7 @@ const CIRCLE = Math.round(2 * RADIUS);
 /** A surface that is fainter than this is not seen, and not explained. */
 const UNSEEN = 0.1;
 
-function fieldPart(shown: Shown, palette: Palette): LegendPart {
+function fieldPart(shown: LegendInput, palette: Palette): LegendPart {
   const { events, field, scale, values, valued, lacking } = shown;
   const part = { kind: 'field', title: field } as const;
   const none = (): LegendPart['rows'] => (lacking ? [{ color: palette.none, text: valued ? `no value (${formatCount(lacking)})` : 'no event in view has a value' }] : valued ? [] : [{ text: 'no event in view' }]);
@@ -94,14 +94,14 @@ function fieldPart(shown: Shown, palette: Palette): LegendPart {
   return { ...part, ramp: ramp(scale.stops), rows: [...none(), ...below] };
 }
 
-function sizePart({ sized, size, events, zoom }: Shown): LegendPart {
+function sizePart({ sized, size, events, zoom }: LegendInput): LegendPart {
   if (!events || !size) return { kind: 'size', title: sized, rows: [{ text: events ? 'no event in view has a value' : MANY }] };
   const values = size.high > size.low ? [size.low, (size.low + size.high) / 2, size.high] : [size.low];
   return { kind: 'size', title: sized, rows: [], circles: values.map((value) => ({ diameter: 2 * radiusAt(zoom, sizeOf(size, value)), text: formatMark(value) })) };
 }
 
 /** The parts of the legend of a layer; none where nothing needs one. */
-export function legendOf(shown: Shown, palette: Palette): LegendPart[] {
+export function legendOf(shown: LegendInput, palette: Palette): LegendPart[] {
   const parts: LegendPart[] = [];
   if (shown.name) parts.push({ kind: 'layer', title: shown.name, color: palette.point, rows: [] });
   if (shown.surface && shown.strength >= UNSEEN) {

@@ -11,7 +11,7 @@ import { withValue } from './filter/conditions';
 import { FilterRoom } from './filter/room';
 import * as guide from './guide';
 import { EMPTY_VIEW, fromHash, MEASURES, toHash, type LayerView, type View } from './hash';
-import { Known, kindOf } from './layers/known';
+import { SchemaCache, kindOf } from './layers/schemacache';
 import { MAIN, type Layer } from './layers/pictures';
 import { LayersRoom } from './layers/room';
 import { Legend } from './layers/shown';
@@ -19,7 +19,7 @@ import { stackOf } from './layers/stack';
 import { Live } from './live/live';
 import type { MapView } from './mapview';
 import { best, createMap, listCollections, load, showOverlay, showUnknown } from './opening';
-import type { Asked } from './picture';
+import type { PictureQuery } from './picture';
 import { asProblem, clearProblem, hideProblem, sayProblem } from './problem';
 import { cqlName, pictureParams, type Question } from './query';
 import { anchorOf, eventCard, idOf } from './results';
@@ -36,7 +36,7 @@ const ALL: ReadonlySet<Part> = new Set<Part>(['tiles', 'bars', 'totals', 'rows']
 
 let view: View = fromHash(location.hash);
 let list: readonly api.Collection[] = [];
-let open: controls.Open | null = null;
+let open: controls.OpenCollection | null = null;
 let mapView: MapView | null = null;
 
 const app: App = {
@@ -193,7 +193,7 @@ function openCollection(): void {
 // ---- What is shown -----------------------------------------------------------------------------------------------
 
 /** What the picture of a layer asks; null if it shows nothing. */
-function askedOf(layer: LayerView, active: boolean): Asked | null {
+function pictureQuery(layer: LayerView, active: boolean): PictureQuery | null {
   const schema = known.schema(layer.collection);
   if (!schema || schema.geometry === null || layer.hidden) return null;
   const when = schema.times.length ? view.when : null;
@@ -206,7 +206,7 @@ function loadTiles(): void {
   // Playing waits for the picture, so that each step is seen; a trail needs none.
   if (timeline.playing && (mapView.trail.shown || !mapView.settled())) return;
   const { layers: all, active } = stackOf(view);
-  mapView.show(all.map((layer, i): Layer => ({ asked: askedOf(layer, i === active), color: layer.color, opacity: layer.opacity })), active);
+  mapView.show(all.map((layer, i): Layer => ({ asked: pictureQuery(layer, i === active), color: layer.color, opacity: layer.opacity })), active);
 }
 
 function showTotals(): void {
@@ -253,7 +253,7 @@ function loadTrail(): void {
   const span = timeline.shown?.span;
   const [time] = open?.schema.times ?? [];
   const active = stackOf(view).active;
-  const asked = askedOf(stackOf(view).layers[active], true);
+  const asked = pictureQuery(stackOf(view).layers[active], true);
   if (!open || !mapView || !span || !time || !asked) return;
   const texts = summed().kind === 'value' ? (known.top(open.collection.id, view.field) ?? []).map(({ value }) => value) : null;
   mapView.trail.start({ ...asked, query: pictureParams({ ...question(), when: null }) }, texts, time, span);
@@ -269,7 +269,7 @@ const table = new TableRoom(app, (feature) => {
 
 const filter = new FilterRoom(app);
 
-const known = new Known(() => {
+const known = new SchemaCache(() => {
   loadTiles();
   legend.show();
 }, showProblem);

@@ -6,7 +6,7 @@ import { constrainIn, minZoomOf } from './constrain';
 import { Draw, type DrawKind } from './draw';
 import { roughNote, type BaseMap } from './basemap';
 import { eventLayerIds } from './eventstyle';
-import { fileLayerIds, type FileDrawn } from './files/drawn';
+import { fileLayerIds, type FileLayer } from './files/drawn';
 import { MAIN, Pictures, type Layer } from './layers/pictures';
 import { DARK, LIGHT, type Palette } from './palette';
 import type { Picture } from './picture';
@@ -84,7 +84,7 @@ export class MapView {
   private ready = false;
   private loading = false;
   private detail: Detail;
-  private files: readonly FileDrawn[] = [];
+  private files: readonly FileLayer[] = [];
 
   /** Throws when the browser has no WebGL. */
   constructor(
@@ -239,7 +239,7 @@ export class MapView {
   }
 
   /** Shows files that were dropped on the map. */
-  setFiles(files: readonly FileDrawn[]): void {
+  setFiles(files: readonly FileLayer[]): void {
     this.files = files;
     this.restyle();
   }

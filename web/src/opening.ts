@@ -26,7 +26,7 @@ export function listCollections(list: readonly api.Collection[]): void {
 export const best = (list: readonly api.Collection[]): api.Collection =>
   list.find((c) => c.bbox && c.interval && c.count !== 0) ?? list.find((c) => c.bbox && c.count !== 0) ?? list[0];
 
-export interface Opened {
+export interface LoadedCollection {
   readonly collection: api.Collection;
   readonly schema: api.Schema;
   readonly total: number;
@@ -37,7 +37,7 @@ export interface Opened {
 }
 
 /** Loads what is known of the collection that a view names. */
-export async function load({ collection: id, filter }: View, signal: AbortSignal): Promise<Opened> {
+export async function load({ collection: id, filter }: View, signal: AbortSignal): Promise<LoadedCollection> {
   const [collection, schema, groups, wrong] = await Promise.all([
     api.collection(id, signal),
     api.schema(id, signal),

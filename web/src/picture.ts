@@ -2,7 +2,7 @@
 import type { ExpressionSpecification, Map as MapLibre, MapGeoJSONFeature, VectorTileSource } from 'maplibre-gl';
 import * as api from './api';
 import { AS_SURFACE, AVERAGED_MAX, drawingOf, EVENTS_MAX, type Drawing } from './drawing';
-import { eventLayerIds, eventPaint, IS_CELL, isValues, rampOf, sourceOf, type ColorScale, type EventsDrawn, type SizeScale } from './eventstyle';
+import { eventLayerIds, eventPaint, IS_CELL, isValues, rampOf, sourceOf, type ColorScale, type EventLayer, type SizeScale } from './eventstyle';
 import { Latest } from './latest';
 import type { Palette } from './palette';
 import { bboxParam, type LngLat } from './shapes';
@@ -13,7 +13,7 @@ import { averageScale, countStops, type AverageScale, type Stops, type SurfaceSc
 import { SurfaceTiles } from './surface/tiles';
 
 /** Which events are drawn: a collection, the parameters of the question without a place, and the fields that colour and size. */
-export interface Asked {
+export interface PictureQuery {
   readonly collection: string;
   readonly query: URLSearchParams;
   readonly field: string;
@@ -22,7 +22,7 @@ export interface Asked {
   readonly size: string;
 }
 
-const sameQuestion = (a: Asked, b: Asked): boolean => a.collection === b.collection && a.field === b.field && a.size === b.size && String(a.query) === String(b.query);
+const sameQuestion = (a: PictureQuery, b: PictureQuery): boolean => a.collection === b.collection && a.field === b.field && a.size === b.size && String(a.query) === String(b.query);
 
 export interface PictureEvents {
   /** The drawing has changed. */
@@ -45,7 +45,7 @@ function scaleOf(surface: Surface, box: Box): SurfaceScale | null {
 
 export class Picture {
   readonly layer: SurfaceLayer;
-  private asked: Asked | null = null;
+  private asked: PictureQuery | null = null;
   /** What colours and sizes of the events stand for. */
   scale: ColorScale | null = null;
   size: SizeScale | null = null;
@@ -71,7 +71,7 @@ export class Picture {
   }
 
   /** Shows the events of a question. Another question about the same collection keeps the old picture until the new one is there. */
-  ask(asked: Asked | null): void {
+  ask(asked: PictureQuery | null): void {
     const before = this.asked;
     this.asked = asked;
     if (before?.collection !== asked?.collection) this.draw(NOTHING, null);
@@ -109,7 +109,7 @@ export class Picture {
   }
 
   /** The layers of single events, for the style. */
-  drawn(): EventsDrawn | null {
+  drawn(): EventLayer | null {
     if (!this.asked) return null;
     const { collection, query, field, size } = this.asked;
     const properties = [field, size].filter((name, i, all) => name && all.indexOf(name) === i).map(encodeURIComponent).join(',');
@@ -239,7 +239,7 @@ export class Picture {
   }
 
   /** How to draw the view. Events are drawn where they are few in the view, and in each of its tiles. */
-  private async choose(asked: Asked, signal: AbortSignal): Promise<Drawing> {
+  private async choose(asked: PictureQuery, signal: AbortSignal): Promise<Drawing> {
     const count = async (box: Box): Promise<number> => {
       const query = new URLSearchParams(asked.query);
       query.set('bbox', bboxParam(...box));
@@ -253,7 +253,7 @@ export class Picture {
     return tiles.some((n) => n > EVENTS_MAX) ? AS_SURFACE : drawing;
   }
 
-  private async show(asked: Asked, drawing: Drawing, signal: AbortSignal): Promise<void> {
+  private async show(asked: PictureQuery, drawing: Drawing, signal: AbortSignal): Promise<void> {
     let made: typeof this.surface = null;
     if (drawing.surface > 0) {
       const [zoom, box] = [this.map.getZoom(), this.box()];

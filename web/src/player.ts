@@ -7,14 +7,14 @@ const SWEEP = 24_000;
 /** Time between changes of what the page asks, in milliseconds; each frame moves the picture. */
 const STEP = 240;
 
-export interface Played {
+export interface PlaybackState {
   readonly span: Range;
   readonly bars: readonly Bar[];
   readonly when: Range | null;
 }
 
 /** The next window: moved by `by`, and on to the next event if it would show none and gaps are skipped. */
-export function advance(when: Range, by: number, { span, bars }: Pick<Played, 'span' | 'bars'>, skipGaps: boolean): Range {
+export function advance(when: Range, by: number, { span, bars }: Pick<PlaybackState, 'span' | 'bars'>, skipGaps: boolean): Range {
   const length = when[1] - when[0];
   let end = when[1] + by;
   if (skipGaps) {
@@ -35,7 +35,7 @@ export class Player {
   skipGaps = false;
 
   constructor(
-    private readonly now: () => Played | null,
+    private readonly now: () => PlaybackState | null,
     /** Called at each frame. */
     private readonly shown: (when: Range) => void,
     /** Called several times a second, and at the end. */

@@ -8,7 +8,7 @@ import { anchorOf } from './results';
 import { Form } from './search/form';
 import { offer } from './search/keep';
 import { lines, ResultList } from './search/list';
-import { Framing, sayOutside, type Sight } from './search/framing';
+import { Framing, sayOutside, type Viewport } from './search/framing';
 import { follow, type Packet } from './search/packets';
 import { asksForSomething, closedRing, fromHash, toHash, type Question } from './search/question';
 import { card, placeNamed } from './search/result';
@@ -21,7 +21,7 @@ import { extent, outline, type Shape } from './shapes';
 import { hideTools, showDrawing, wireTools } from './tools';
 
 /** The run shown, when it was requested, and how the page cancels it. */
-interface Shown {
+interface ActiveRun {
   readonly run: Run;
   readonly question: Question;
   readonly began: number;
@@ -29,7 +29,7 @@ interface Shown {
 }
 
 let mapView: MapView | null = null;
-let shown: Shown | null = null;
+let shown: ActiveRun | null = null;
 /** The request, until the server has accepted the question. */
 let asking: AbortController | null = null;
 
@@ -84,7 +84,7 @@ async function begin(question: Question, began: number, control: AbortController
   if (control.signal.aborted) return;
   asking = null;
   const run = new Run(started.search, started.providers, question.limit ?? undefined);
-  const mine: Shown = { run, question, began, leave: control };
+  const mine: ActiveRun = { run, question, began, leave: control };
   shown = mine;
   const where: Shape | null = question.shape ?? (started.near ? { kind: 'circle', center: started.near, radius: started.radius ?? 10_000 } : null);
   mapView?.setShape(where);
@@ -128,7 +128,7 @@ function refuse(error: unknown): void {
 
 // ---- Results ----------------------------------------------------------------------------------------------------
 
-function take(mine: Shown, packet: Packet): void {
+function take(mine: ActiveRun, packet: Packet): void {
   const { run } = mine;
   const had = run.results.length;
   const added = run.take(packet, performance.now() - mine.began);
@@ -177,7 +177,7 @@ function frame(): void {
 /** Says how many results the map does not show. */
 function showOutside(): void {
   const b = mapView?.map.getBounds();
-  const sight: Sight | undefined = b && [b.getWest(), b.getSouth(), b.getEast(), b.getNorth()];
+  const sight: Viewport | undefined = b && [b.getWest(), b.getSouth(), b.getEast(), b.getNorth()];
   const text = sight ? sayOutside(framing.outside(sight), framing.beyond()) : '';
   say($('outside-text'), text);
   $('outside').hidden = !text;
@@ -221,7 +221,7 @@ function showState(): void {
 
 const titleOfPlace = (q: Question): string => q.address || q.author || 'a place';
 
-function showEnd(mine: Shown): void {
+function showEnd(mine: ActiveRun): void {
   if (mine !== shown) return;
   showState();
   say($('announce'), words.announcement(mine.run, titles));

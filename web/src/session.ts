@@ -29,9 +29,9 @@ export const mayWrite = (): Promise<boolean> => isOne(['writer', 'admin', 'opera
 export const mayManage = (): Promise<boolean> => isOne(['admin', 'operator']);
 
 /** Who looks at the page: anyone, on a server without users; nobody who is signed in; or a user. */
-export type Standing = 'anyone' | 'signed-out' | 'user';
+export type SignInState = 'anyone' | 'signed-out' | 'user';
 
-export const standing = async (): Promise<Standing> => {
+export const standing = async (): Promise<SignInState> => {
   const { user, sign_in: signIn } = await current();
   return user ? 'user' : signIn ? 'signed-out' : 'anyone';
 };

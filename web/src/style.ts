@@ -2,8 +2,8 @@
 import type { FeatureCollection } from 'geojson';
 import type { ExpressionSpecification, LayerSpecification, StyleSpecification } from 'maplibre-gl';
 import { ROUGH_ZOOM, type BaseMap } from './basemap';
-import { eventLayers, rimPaint, sourceOf, type EventsDrawn } from './eventstyle';
-import { fileLayers, type FileDrawn } from './files/drawn';
+import { eventLayers, rimPaint, sourceOf, type EventLayer } from './eventstyle';
+import { fileLayers, type FileLayer } from './files/drawn';
 import { liveLayers } from './live/layers';
 import type { Palette } from './palette';
 
@@ -185,16 +185,16 @@ export type Detail = 'coarse' | 'fine';
 export const FINE_ZOOM = 3.5;
 
 /** What is drawn between the base map and the overlays, from the lowest to the uppermost. */
-export interface Drawn {
-  readonly events: readonly { readonly drawn: EventsDrawn; readonly palette: Palette }[];
+export interface MapContent {
+  readonly events: readonly { readonly drawn: EventLayer; readonly palette: Palette }[];
   /** Files that were dropped on the map. */
-  readonly files: readonly FileDrawn[];
+  readonly files: readonly FileLayer[];
   /** The operator's base map; null for the one of the bundle. */
   readonly base: BaseMap | null;
 }
 
 /** The whole style. */
-export function mapStyle(palette: Palette, { events, files, base }: Drawn, overlays: Overlays, detail: Detail, origin: string): StyleSpecification {
+export function mapStyle(palette: Palette, { events, files, base }: MapContent, overlays: Overlays, detail: Detail, origin: string): StyleSpecification {
   const sources: StyleSpecification['sources'] = {
     ...(base?.sources ?? {
       land: { type: 'geojson', data: origin + __LAND__[detail], tolerance: 0.5, maxzoom: 8 },

@@ -1,10 +1,10 @@
 // The count of events, the aggregates of the field, and what the map cannot show.
 import * as api from './api';
 import { asksOf, sayMissing, type Missing } from './beyond';
-import type { Open } from './controls';
+import type { OpenCollection } from './controls';
 import { $, make } from './dom';
 import { MEASURES, type Measure } from './hash';
-import { topOf, valuesOf } from './layers/known';
+import { topOf, valuesOf } from './layers/schemacache';
 import type { ValueCount } from './legend';
 import { formatCount, formatValue } from './numbers';
 import { params, type Question } from './query';
@@ -16,13 +16,13 @@ const countOf = async (id: string, question: Question, signal: AbortSignal): Pro
   (await api.aggregate(id, ['count'], params(question), signal))[0]?.count ?? 0;
 
 /** The field that colours: its aggregates are shown if it is a number, its frequent values are counted if it is a text. */
-export interface Summed {
+export interface ColorField {
   readonly field: string;
   readonly kind: 'number' | 'value' | null;
 }
 
 /** Shows the count of a question, and what the field says of it; `values` gets the frequent values, null for a number. */
-export function loadTotals(work: Work, id: string, question: Question, { field, kind }: Summed, values: (list: readonly ValueCount[] | null) => void): void {
+export function loadTotals(work: Work, id: string, question: Question, { field, kind }: ColorField, values: (list: readonly ValueCount[] | null) => void): void {
   $('count').classList.add('stale');
   work.run('totals', async (signal) => {
     const more = kind === 'number' ? MEASURES.map((m) => `${m}(${field})`) : kind === 'value' ? [topOf(field)] : [];
@@ -45,7 +45,7 @@ export function loadTotals(work: Work, id: string, question: Question, { field, 
 }
 
 /** Says what the map does not show of a question; `drawn` is whether its place is what the map shows, and not a drawn shape. */
-export function loadBeyond(work: Work, { collection, schema, frame }: Open, question: Question, drawn: boolean): void {
+export function loadBeyond(work: Work, { collection, schema, frame }: OpenCollection, question: Question, drawn: boolean): void {
   const asks = asksOf(question, drawn, { ...collection, stretch: frame && [frame[0], frame[2]] }, schema.geometry !== null);
   work.run('beyond', async (signal) => {
     const counts = await Promise.all(

@@ -57,7 +57,7 @@ export type RequestInput<M extends Method, P extends Path<M>> = PathParameters<p
 /** Parameters as they stand in the address; lists have commas between. */
 export type Parameters = Record<string, string | number | boolean | readonly (string | number)[] | undefined>;
 
-interface Sending extends RequestOptions {
+interface SendOptions extends RequestOptions {
   /** Whether the request may be sent again after no answer came: by default a GET may. */
   repeatable?: boolean | undefined;
   /** The longest silence, in milliseconds. */
@@ -115,7 +115,7 @@ export class Http {
   }
 
   /** The JSON of an answer; `undefined` where it has no content. */
-  async json<M extends Method, P extends Path<M>>(method: M, path: P, asked: RequestInput<M, P>, sending: Sending = {}): Promise<ResponseBody<M, P>> {
+  async json<M extends Method, P extends Path<M>>(method: M, path: P, asked: RequestInput<M, P>, sending: SendOptions = {}): Promise<ResponseBody<M, P>> {
     let text = '';
     for await (const piece of pieces(await this.open(method, path, asked, sending), sending.signal)) text += piece;
     try {
@@ -129,7 +129,7 @@ export class Http {
    * A response with a status below 300, its body not yet read. 429 and 503 are asked again after `Retry-After`, within the
    * patience; so is a request without an answer that is repeatable.
    */
-  async open<M extends Method, P extends Path<M>>(method: M, path: P, asked: RequestInput<M, P>, sending: Sending = {}): Promise<OpenResponse> {
+  async open<M extends Method, P extends Path<M>>(method: M, path: P, asked: RequestInput<M, P>, sending: SendOptions = {}): Promise<OpenResponse> {
     const { signal, repeatable = method === 'get' } = sending;
     const url = this.address(path, asked.path, asked.query as Parameters | undefined);
     const until = Date.now() + this.#patience;
@@ -160,7 +160,7 @@ export class Http {
     method: string,
     url: string,
     asked: { json?: unknown; body?: BodyInit | undefined; headers?: Record<string, string> | undefined },
-    { signal, timeout = this.timeout }: Sending,
+    { signal, timeout = this.timeout }: SendOptions,
   ): Promise<{ response?: Response; watch: Watch; failure?: Error }> {
     signal?.throwIfAborted();
     const headers = { ...(await this.headers()), ...asked.headers };

@@ -3,7 +3,7 @@ import { BrokenOff, Problem, Unreachable } from './problem.js';
 import { Resumed } from './resumed.js';
 import type { Properties, StreamEvent } from './types.js';
 
-interface Said {
+interface StreamMessage {
   type?: 'Feature';
   position?: string;
   end?: string;
@@ -32,7 +32,7 @@ export class EventStream<P = Properties> extends Resumed<StreamEvent<P>> {
   }
 
   protected override take(frame: Frame): StreamEvent<P> | undefined {
-    const said = document<Said>(frame);
+    const said = document<StreamMessage>(frame);
     if (said.type === 'Feature') {
       this.position = said.position;
       return said as StreamEvent<P>;

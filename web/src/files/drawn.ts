@@ -4,7 +4,7 @@ import type { ExpressionSpecification, LayerSpecification } from 'maplibre-gl';
 import { rimPaint } from '../eventstyle';
 import { layerPalette, type Palette } from '../palette';
 
-export interface FileDrawn {
+export interface FileLayer {
   /** Names its source and its layers. */
   readonly id: string;
   readonly data: FeatureCollection;
@@ -23,7 +23,7 @@ const only = (...types: string[]): ExpressionSpecification => ['in', ['geometry-
 const RADIUS: ExpressionSpecification = ['interpolate', ['linear'], ['zoom'], 1, 3, 6, 4.5, 12, 7];
 
 /** `@at` of a feature is its number in the file, see `readFile`. */
-export function fileLayers(palette: Palette, { id, color, opacity, hidden }: FileDrawn): LayerSpecification[] {
+export function fileLayers(palette: Palette, { id, color, opacity, hidden }: FileLayer): LayerSpecification[] {
   const own = layerPalette(palette, color);
   const { point } = own;
   const layout = { visibility: hidden ? 'none' : 'visible' } as const;

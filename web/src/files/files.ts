@@ -10,11 +10,11 @@ import { eye, icon } from '../layers/icon';
 import type { LegendPart } from '../legend';
 import { mayWrite } from '../session';
 import type { LngLat } from '../shapes';
-import type { FileDrawn } from './drawn';
+import type { FileLayer } from './drawn';
 import type { Note } from './notes';
 import type { FileContent } from './read';
 
-export interface MapFile extends FileDrawn {
+export interface MapFile extends FileLayer {
   readonly name: string;
   readonly content: FileContent;
 }

@@ -1,13 +1,13 @@
 // The pictures of all collections on the map: the one that is asked about, and those under and over it.
 import type { Map as MapLibre } from 'maplibre-gl';
-import { type EventsDrawn } from '../eventstyle';
+import { type EventLayer } from '../eventstyle';
 import { layerPalette, type Palette } from '../palette';
-import { Picture, type Asked, type PictureEvents } from '../picture';
+import { Picture, type PictureEvents, type PictureQuery } from '../picture';
 
 /** A collection to be drawn. */
 export interface Layer {
   /** Null while it is hidden, or not known yet. */
-  readonly asked: Asked | null;
+  readonly asked: PictureQuery | null;
   readonly color: number;
   readonly opacity: number;
 }
@@ -67,7 +67,7 @@ export class Pictures {
     return this.order.map((name) => ({ name, picture: this.slot(name).picture, palette: this.paletteOf(name) }));
   }
 
-  drawn(): { readonly drawn: EventsDrawn; readonly palette: Palette }[] {
+  drawn(): { readonly drawn: EventLayer; readonly palette: Palette }[] {
     return this.shown().flatMap(({ picture, palette }) => {
       const drawn = picture.drawn();
       return drawn ? [{ drawn, palette }] : [];

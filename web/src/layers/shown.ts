@@ -3,14 +3,14 @@ import type { App } from '../app';
 import { $ } from '../dom';
 import type { LayerView } from '../hash';
 import type { Files } from '../files/files';
-import { legendElement, legendOf, type LegendPart, type Shown, type ValueCount } from '../legend';
+import { legendElement, legendOf, type LegendInput, type LegendPart, type ValueCount } from '../legend';
 import type { Picture } from '../picture';
 import { valueStops } from '../surface/scale';
 import { formatLength } from '../time';
-import { kindOf, type Known } from './known';
+import { kindOf, type SchemaCache } from './schemacache';
 import { stackOf } from './stack';
 
-const titleOf = (known: Known, collection: string, field: string): string => known.schema(collection)?.fields.find(({ name }) => name === field)?.title ?? field;
+const titleOf = (known: SchemaCache, collection: string, field: string): string => known.schema(collection)?.fields.find(({ name }) => name === field)?.title ?? field;
 
 export class Legend {
   /** The frequent values of the field among the events that are asked about. */
@@ -19,7 +19,7 @@ export class Legend {
 
   constructor(
     private readonly app: App,
-    private readonly known: Known,
+    private readonly known: SchemaCache,
     private readonly files: Files,
     private readonly playing: () => boolean,
     /** A value of the field that colours was clicked. */
@@ -52,7 +52,7 @@ export class Legend {
     $('legend').hidden = !this.parts.length;
   }
 
-  private shownOf(layer: LayerView, picture: Picture, active: boolean): Shown {
+  private shownOf(layer: LayerView, picture: Picture, active: boolean): LegendInput {
     const { app, known } = this;
     const map = app.map();
     const { collection, field, size: sized } = layer;

@@ -10,7 +10,7 @@ const READ_MAX = 60_000;
 /** Events that are loaded where no field names an object: the picture below shows the others. */
 const RECENT = 2000;
 
-export interface Following {
+export interface FollowHandlers {
   /** Events, the newest last. */
   events(events: readonly Feature[]): void;
   /** How many objects, or events without one, there are. Null where all of them are loaded. */
@@ -51,7 +51,7 @@ export async function newest(read: Read, first: string, object: string, objects:
 }
 
 /** Follows the events of a question; answers how to stop. */
-export function follow(collection: string, query: URLSearchParams, names: Names, to: Following): () => void {
+export function follow(collection: string, query: URLSearchParams, names: Names, to: FollowHandlers): () => void {
   const stopped = new AbortController();
   const { signal } = stopped;
   // The stream starts first: what is written meanwhile may come twice, and is never missing.

@@ -5,10 +5,10 @@ import type { LngLat } from '../shapes';
 import type { Result } from './run';
 
 /** West, south, east and north of the map in degrees; a longitude may lie on another copy of the world. */
-export type Sight = Bbox;
+export type Viewport = Bbox;
 
 /** Whether a place is in sight, on whatever copy of the world. */
-export function inSight([lng, lat]: LngLat, [west, south, east, north]: Sight): boolean {
+export function inSight([lng, lat]: LngLat, [west, south, east, north]: Viewport): boolean {
   if (lat < south || lat > north) return false;
   return lng + 360 * Math.ceil((west - lng) / 360) <= east;
 }
@@ -58,7 +58,7 @@ export class Framing {
   }
 
   /** Results with a place that are not in sight. */
-  outside(sight: Sight): number {
+  outside(sight: Viewport): number {
     return this.anchors.filter((at) => !inSight(at, sight)).length;
   }
 

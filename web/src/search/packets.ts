@@ -5,14 +5,14 @@ import { call, Problem } from '../api';
 /** How a source's part ended. */
 export type State = 'complete' | 'skipped' | 'timeout' | 'error' | 'refused';
 
-export interface Results {
+export interface ResultsPacket {
   readonly kind: 'results';
   readonly seq: number;
   readonly provider: string;
   readonly features: readonly Feature[];
 }
 
-export interface Told {
+export interface ProviderPacket {
   readonly kind: 'provider';
   readonly seq: number;
   readonly provider: string;
@@ -24,7 +24,7 @@ export interface Told {
   readonly ms: number;
 }
 
-export interface Complete {
+export interface CompletePacket {
   readonly kind: 'complete';
   readonly seq: number;
   readonly state: 'complete' | 'partial' | 'absent';
@@ -33,7 +33,7 @@ export interface Complete {
   readonly ttlp_ms: number | null;
 }
 
-export type Packet = Results | Told | Complete;
+export type Packet = ResultsPacket | ProviderPacket | CompletePacket;
 
 /** Max silence, in milliseconds: the server sends at least a comment every 15 seconds. */
 const SILENCE = 40_000;

@@ -3,7 +3,7 @@ import { call, get, type Problem } from '../api';
 import { body, type Question } from './question';
 
 /** What a source can be asked; absent where it takes anything. */
-export interface Takes {
+export interface ProviderCapabilities {
   readonly needs?: readonly string[];
   readonly needs_one_of?: readonly string[];
   readonly not?: readonly string[];
@@ -20,7 +20,7 @@ export interface Provider {
   readonly breaker?: 'closed' | 'open' | 'half-open';
   readonly budget?: number;
   readonly spent?: number;
-  readonly takes?: Takes;
+  readonly takes?: ProviderCapabilities;
 }
 
 export async function providers(signal: AbortSignal): Promise<Provider[]> {
@@ -28,7 +28,7 @@ export async function providers(signal: AbortSignal): Promise<Provider[]> {
 }
 
 /** What the server says of a search that it took. */
-export interface Started {
+export interface AcceptedSearch {
   readonly search: string;
   readonly providers: Readonly<Record<string, { state: string; detail?: string }>>;
   /** Where an address was found. */
@@ -39,8 +39,8 @@ export interface Started {
 const post = (path: string, value: unknown, signal: AbortSignal): Promise<Response> =>
   call(path, signal, { method: 'POST', headers: { 'content-type': 'application/json', accept: 'application/json' }, body: JSON.stringify(value) });
 
-export async function start(question: Question, signal: AbortSignal): Promise<Started> {
-  return (await (await post('/searches', body(question), signal)).json()) as Started;
+export async function start(question: Question, signal: AbortSignal): Promise<AcceptedSearch> {
+  return (await (await post('/searches', body(question), signal)).json()) as AcceptedSearch;
 }
 
 /** Stops a search; its last packet follows. One that has gone is as good as stopped. */

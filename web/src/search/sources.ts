@@ -2,14 +2,14 @@
 import { make, say } from '../dom';
 import { formatCount, formatWait } from '../numbers';
 import type { Run, Source } from './run';
-import type { Provider, Takes } from './server';
+import type { Provider, ProviderCapabilities } from './server';
 import { list } from './words';
 
 const PARTS: Readonly<Record<string, string>> = { place: 'a place', time: 'a time', author: 'an author', media: 'a kind of media', language: 'a language' };
 const part = (name: string): string => PARTS[name] ?? name;
 
 /** The questions that a source accepts, as text. */
-export function takesText(takes: Takes | undefined): string {
+export function takesText(takes: ProviderCapabilities | undefined): string {
   const needs = (takes?.needs ?? []).map(part);
   const one = (takes?.needs_one_of ?? []).map(part).join(' or ');
   const not = (takes?.not ?? []).map(part);

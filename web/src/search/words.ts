@@ -4,7 +4,7 @@ import type { Run, Source } from './run';
 
 export type Tone = 'quiet' | 'busy' | 'good' | 'warn' | 'bad';
 
-export interface Said {
+export interface StatusMessage {
   readonly tone: Tone;
   readonly headline: string;
   /** Sources that have not answered yet. */
@@ -39,12 +39,12 @@ function why(source: Source): string {
 }
 
 /** The messages for a search, `now` milliseconds after its request. */
-export function say(run: Run, titles: Titles, now: number): Said {
+export function say(run: Run, titles: Titles, now: number): StatusMessage {
   const asked = [...run.sources.values()].filter((source) => source.state !== 'skipped');
   const open = run.with('asked');
   const missing = run.with('timeout', 'error', 'refused');
   const found = some(run.results.length, 'result');
-  const lines = (sources: readonly Source[]): Said['lacking'] => sources.map((source) => [titles(source.name), why(source)]);
+  const lines = (sources: readonly Source[]): StatusMessage['lacking'] => sources.map((source) => [titles(source.name), why(source)]);
   if (run.running)
     return {
       tone: 'busy',

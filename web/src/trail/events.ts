@@ -1,7 +1,7 @@
 // The events that a trail plays: place, time and value of each, all at once, so that playing asks the server for nothing.
 import * as api from '../api';
 import { readCsv } from '../csv';
-import type { Asked } from '../picture';
+import type { PictureQuery } from '../picture';
 import { bboxParam } from '../shapes';
 import { mercatorX, mercatorY, type Box } from '../surface/cover';
 import { datetimeParam, type Range } from '../time';
@@ -44,7 +44,7 @@ export function readTrail(text: string, time: string, field: string, texts: read
 }
 
 /** Loads the events of a box and a span of time; null if they are too many, or not points. */
-export async function loadTrail(asked: Asked, texts: readonly string[] | null, time: string, box: Box, span: Range, signal: AbortSignal): Promise<TrailEvents | null> {
+export async function loadTrail(asked: PictureQuery, texts: readonly string[] | null, time: string, box: Box, span: Range, signal: AbortSignal): Promise<TrailEvents | null> {
   const query = new URLSearchParams(asked.query);
   query.set('bbox', bboxParam(...box));
   query.set('datetime', datetimeParam(span));

@@ -3,7 +3,7 @@ import type { Map as MapLibre } from 'maplibre-gl';
 import type { ColorScale } from '../eventstyle';
 import { Latest } from '../latest';
 import type { Palette } from '../palette';
-import type { Asked, Picture } from '../picture';
+import type { Picture, PictureQuery } from '../picture';
 import { valueStops } from '../surface/scale';
 import type { Range } from '../time';
 import { loadTrail } from './events';
@@ -16,7 +16,7 @@ export class Trail {
   /** What colours the trail. */
   scale: ColorScale | null = null;
   private readonly work = new Latest(0);
-  private asked: { readonly asked: Asked; readonly texts: readonly string[] | null; readonly time: string; readonly span: Range } | null = null;
+  private asked: { readonly asked: PictureQuery; readonly texts: readonly string[] | null; readonly time: string; readonly span: Range } | null = null;
 
   constructor(
     private readonly map: MapLibre,
@@ -27,7 +27,7 @@ export class Trail {
   ) {}
 
   /** Begins a trail of events, or goes on with others. `texts`: the values that have a colour, if the field is a text. */
-  start(asked: Asked, texts: readonly string[] | null, time: string, span: Range): void {
+  start(asked: PictureQuery, texts: readonly string[] | null, time: string, span: Range): void {
     this.asked = { asked, texts, time, span };
     this.work.run(async (signal) => {
       const b = this.map.getBounds();

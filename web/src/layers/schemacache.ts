@@ -20,7 +20,7 @@ export function kindOf(schema: api.Schema | undefined, name: string): 'number' |
   return kind === 'text' || kind === 'bool' ? 'value' : null;
 }
 
-export class Known {
+export class SchemaCache {
   private readonly schemas = new Map<string, api.Schema | null>();
   private readonly values = new Map<string, readonly ValueCount[] | null>();
 
