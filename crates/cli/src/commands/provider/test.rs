@@ -5,7 +5,7 @@ use crate::output::{say, unwritable, with_stdout};
 use crate::table::Table;
 use clap::Args;
 use meridian_federation::declaration::ProviderCheck;
-use meridian_federation::fetch::{Http, Raw};
+use meridian_federation::fetch::{Http, RawResponse};
 use meridian_federation::provider::{RemoteProvider, shipped};
 use meridian_federation::{Fault, Location, Question, Settings, SourceDeclaration};
 use std::path::{Path, PathBuf};
@@ -54,7 +54,7 @@ pub fn run(args: &TestArgs) -> Result<(), Failure> {
     }
     let answer = match (&args.answer, &question) {
         // Without a type: a recorded answer is read in the declared format.
-        (Some(file), _) => Raw::apart(String::new(), read(file)?.into()),
+        (Some(file), _) => RawResponse::apart(String::new(), read(file)?.into()),
         (None, Some(question)) if args.ask => ask(&source, question)?,
         _ => return Ok(()),
     };
@@ -100,7 +100,7 @@ fn question(text: &str) -> Result<Question, Failure> {
     }
 }
 
-fn ask(source: &RemoteProvider, question: &Question) -> Result<Raw, Failure> {
+fn ask(source: &RemoteProvider, question: &Question) -> Result<RawResponse, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|e| Failure::Refused(format!("cannot start: {e}")))?;
     runtime.block_on(source.try_once(question)).map_err(|fault| {

@@ -56,7 +56,7 @@ fn a_write_past_its_deadline_is_taken_back_while_it_waits() {
                 plus_one(group)
             })
         });
-        while !queue.waiting.lock().led || !queue.waiting.lock().writes.is_empty() {
+        while !queue.waiting.lock().has_leader || !queue.waiting.lock().writes.is_empty() {
             std::thread::yield_now();
         }
         let late = queue.push(2, 1).unwrap().wait(wait::deadline(Duration::ZERO), plus_one);
@@ -83,7 +83,7 @@ fn who_leaves_takes_the_write_along_and_passes_the_lead_on() {
     });
     assert!(matches!(second.poll(Waker::noop()), Poll::Ready(QueueStep::Answered(Ok(3)))));
     let waiting = queue.waiting.lock();
-    assert_eq!((waiting.bytes, waiting.led), (0, false));
+    assert_eq!((waiting.bytes, waiting.has_leader), (0, false));
 }
 
 #[test]
