@@ -55,5 +55,5 @@ pub use meridian_store::seams::{Clock, Disk, OpenMode, Random, Seams};
 pub use meridian_store::{
     Act, AuditPage, Backup, BackupKey, BackupScope, CollectionStats, Damaged, Durability, Flusher, ImportOrigin,
     KEEPS_NAME, KEY_BYTES_MAX, OnConflict, PARTITIONS_MAX, Problem, RecordedAct, Settings, SettingsChange,
-    SnapshotGone, StoreError, Write, WriteError,
+    SnapshotGone, StoreError, Write, WriteError, without_waits,
 };

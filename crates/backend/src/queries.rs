@@ -11,6 +11,11 @@ use meridian_query::{
 use std::fmt::Debug;
 /// Queries that read one snapshot of a collection.
 pub trait Queries: Debug + Send + Sync {
+    /// Returns whether its queries end at the limits of [`Control::brief`], because they run in this process only.
+    fn may_be_brief(&self) -> bool {
+        false
+    }
+
     /// Returns the snapshot that a query would read; `None` if only the query itself can tell.
     fn head(&self, _at: &ReadPoint) -> Option<Head> {
         None

@@ -108,6 +108,20 @@ pub struct Control {
     allowance: Option<Arc<Allowance>>,
     /// Whether this thread helps the one that runs the query: it is charged, and never blocks.
     helps: bool,
+    /// The limits of a first try; see [`Control::brief`].
+    brief: Option<Arc<Brief>>,
+}
+
+/// The limits of a query on a thread that others need soon.
+#[derive(Debug)]
+struct Brief {
+    /// Measured by [`Clock::elapsed`].
+    until_us: i64,
+    exceeded: AtomicBool,
+    /// Bytes read and not charged yet: a query that exceeds its limits runs again, and is then charged for them.
+    read: AtomicU64,
+    /// Whether it read too much, which is not reported yet for the same reason.
+    read_too_much: AtomicBool,
 }
 
 impl Control {
@@ -115,7 +129,16 @@ impl Control {
     pub fn new(clock: Arc<dyn Clock>, timeout: Duration, cancel: CancelFlag) -> Control {
         let timeout_us = i64::try_from(timeout.as_micros()).unwrap_or(i64::MAX);
         let deadline_us = clock.elapsed().saturating_add(timeout_us);
-        Control { clock, deadline_us, cancel, memory: None, scheduler: None, allowance: None, helps: false }
+        Control {
+            clock,
+            deadline_us,
+            cancel,
+            memory: None,
+            scheduler: None,
+            allowance: None,
+            helps: false,
+            brief: None,
+        }
     }
 
     /// Takes the query's memory from a shared pool.
@@ -126,6 +149,34 @@ impl Control {
     /// Lets a scheduler decide when the query runs.
     pub fn scheduled_by(self, scheduler: Arc<dyn Scheduler>) -> Control {
         Control { scheduler: Some(scheduler), ..self }
+    }
+
+    /// The control of a first try on a thread that others need soon, such as one that reads requests. The try ends at
+    /// the first check after `timeout`. It neither waits for the scheduler nor spreads over threads. If
+    /// [`Control::is_exceeded`] afterwards, its result is void and the query must run again under `self`. Otherwise
+    /// [`Control::settle`] charges it.
+    pub fn brief(&self, timeout: Duration) -> Control {
+        let timeout_us = i64::try_from(timeout.as_micros()).unwrap_or(i64::MAX);
+        let until_us = self.clock.elapsed().saturating_add(timeout_us).min(self.deadline_us);
+        let (exceeded, read_too_much) = (AtomicBool::new(false), AtomicBool::new(false));
+        let brief = Brief { until_us, exceeded, read: AtomicU64::new(0), read_too_much };
+        // Both are its own: a try that is given up must neither cancel the query nor use its allowance.
+        let allowance = self.bytes_max().map(|bytes| Arc::new(Allowance { bytes, read: AtomicU64::new(0) }));
+        Control { cancel: CancelFlag::new(), allowance, brief: Some(Arc::new(brief)), ..self.clone() }
+    }
+
+    /// Whether a brief control has ended its query.
+    pub fn is_exceeded(&self) -> bool {
+        self.brief.as_ref().is_some_and(|brief| brief.exceeded.load(Ordering::Relaxed))
+    }
+
+    /// Charges the bytes that a completed query under a brief control has read.
+    pub fn settle(&self) {
+        let (Some(brief), Some(scheduler)) = (&self.brief, &self.scheduler) else { return };
+        scheduler.read(brief.read.swap(0, Ordering::Relaxed));
+        if brief.read_too_much.swap(false, Ordering::Relaxed) {
+            scheduler.read_too_much();
+        }
     }
 
     /// The control of a helper thread.
@@ -167,7 +218,9 @@ impl Control {
 
     /// Charges bytes of events about to be read.
     pub(crate) fn read(&self, bytes: u64) -> Result<(), QueryError> {
-        if let Some(scheduler) = &self.scheduler {
+        if let Some(brief) = &self.brief {
+            brief.read.fetch_add(bytes, Ordering::Relaxed);
+        } else if let Some(scheduler) = &self.scheduler {
             scheduler.read(bytes);
         }
         let Some(Allowance { bytes: limit, read }) = self.allowance.as_deref() else { return Ok(()) };
@@ -185,15 +238,17 @@ impl Control {
 
     /// The error of a query that exceeds its read limit.
     pub(crate) fn too_large(&self, events: u64, bytes: u64) -> QueryError {
-        if let Some(scheduler) = &self.scheduler {
+        if let Some(brief) = &self.brief {
+            brief.read_too_much.store(true, Ordering::Relaxed);
+        } else if let Some(scheduler) = &self.scheduler {
             scheduler.read_too_much();
         }
         QueryError::TooLarge { events, bytes, limit: self.bytes_max() }
     }
 
-    /// Whether other queries wait for a processor.
-    pub(crate) fn is_contended(&self) -> bool {
-        self.scheduler.as_ref().is_some_and(|scheduler| scheduler.is_contended())
+    /// Whether the query must stay on its thread: other queries wait for a processor, or it is brief.
+    pub(crate) fn stays_on_thread(&self) -> bool {
+        self.brief.is_some() || self.scheduler.as_ref().is_some_and(|scheduler| scheduler.is_contended())
     }
 
     /// An empty share of the memory pool.
@@ -213,6 +268,12 @@ impl Control {
 
     /// Whether work may continue.
     pub fn check(&self) -> Result<(), QueryError> {
+        if let Some(brief) = &self.brief {
+            return match self.clock.elapsed() >= brief.until_us {
+                true => Err(brief.exceed()),
+                false => Ok(()),
+            };
+        }
         // Scheduling first: it may block for long, and the query may be over by then.
         if let Some(scheduler) = self.scheduler.as_ref().filter(|_| !self.helps) {
             scheduler.tick(&|| self.is_over().is_some());
@@ -232,6 +293,14 @@ impl Control {
     /// Microseconds on the clock, for [`Stats`].
     pub(crate) fn elapsed_us(&self) -> i64 {
         self.clock.elapsed()
+    }
+}
+
+impl Brief {
+    /// Voids the try. The error only ends the query: nobody sees it.
+    fn exceed(&self) -> QueryError {
+        self.exceeded.store(true, Ordering::Relaxed);
+        QueryError::Deadline
     }
 }
 

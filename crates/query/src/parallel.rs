@@ -78,7 +78,7 @@ pub(crate) fn work<T: Send>(
 ) -> Result<Vec<T>, QueryError> {
     let slices = if tasks.len() > 1 { slices.max(1) } else { 1 };
     // Helpers never wait for the scheduler: a paused one would keep a thread of the pool from the running query.
-    let pool = POOL.as_ref().filter(|_| slices > 1 && !scan.control.is_contended());
+    let pool = if slices > 1 && !scan.control.stays_on_thread() { POOL.as_ref() } else { None };
     // The same slices one after another: sums must depend neither on the pool nor on other queries.
     let Some(pool) = pool else {
         return (0..slices)

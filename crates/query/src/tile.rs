@@ -45,6 +45,8 @@ pub const ZOOM_MAX: u8 = 24;
 /// Max length of a text property in a tile, in bytes.
 pub const TILE_TEXT_BYTES_MAX: usize = 256;
 
+/// Number of events drawn between two checks of the deadline.
+const ROWS_UNSEEN: usize = 64;
 const CELL_BITS: u8 = 6;
 /// Cells of a tile of counts.
 pub(crate) const CELLS: usize = 1 << (2 * CELL_BITS);
@@ -247,7 +249,11 @@ fn draw(
     let mut drawn = 0u64;
     for hits in answer.by_ref() {
         let hits = hits?;
+        let columns: Vec<_> = fields.iter().filter_map(|&f| Some((f, hits.batch.field(f)?))).collect();
         for row in 0..hits.batch.rows() {
+            if row.is_multiple_of(ROWS_UNSEEN) {
+                control.check()?;
+            }
             let shape = match hits.batch.geometry(row) {
                 Some(geometry) => canvas.draw(&geometry, &|| control.check())?,
                 None => None,
@@ -255,10 +261,8 @@ fn draw(
             // Outside the tile once clipped: the box touches it, the shape does not.
             let Some(shape) = shape else { continue };
             layer.property(&id_key, Value::Text(cut(&hits.batch.id_of(row, hits.seqs[row]))));
-            for &field in &fields {
-                if let Some(column) = hits.batch.field(field) {
-                    property(&mut layer, schema, field, &column, row);
-                }
+            for (field, column) in &columns {
+                property(&mut layer, schema, *field, column, row);
             }
             layer.feature(&shape);
             drawn += 1;
@@ -316,6 +320,7 @@ fn cells(
                 scan.snapshot.load_pyramids();
             }
             for part in scan.parts() {
+                control.check()?;
                 if !count_tile(&mut scan, part, &grid, &interval, &mut counts)? {
                     count_part(&mut scan, part, &columns, &grid, &mut counts)?;
                 }

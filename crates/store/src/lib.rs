@@ -39,6 +39,7 @@
 //! | `catalog/` | the manifest's versions and the files beside segments |
 //! | `log/` | the write-ahead log, which makes a write durable |
 //! | `extents/` | the cache of objects in a bucket |
+//! | `waits.rs` | reads that must not wait |
 //! | `part/` | stored data: memory trees, segments, dead rows, keys |
 //! | `seams/` | disk, clock, randomness and bucket; log, catalog and objects of a partition |
 //! | `manifest/` | the content of a partition |
@@ -76,6 +77,7 @@ mod state;
 mod stats;
 mod store;
 pub mod stream;
+mod waits;
 
 pub use audit::{Act, AuditLog, AuditPage, RecordedAct, SharedAudit};
 pub use backup::{Backup, BackupFolder, BackupKey, BackupOutcome, BackupScope, Flusher, Restore, SavedPartition};
@@ -106,3 +108,4 @@ pub use store::partitions::Partitions;
 pub use store::records::Records;
 pub use store::{KEEPS_NAME, Store};
 pub use stream::SharedLog;
+pub use waits::without_waits;

@@ -57,6 +57,11 @@ impl Meter {
         self.slice.lock().began = Some((Instant::now(), thread_time()));
     }
 
+    /// Stops measuring work on this thread; another thread goes on with it.
+    pub fn stop(&self) {
+        self.slice.lock().end();
+    }
+
     /// Charges a completed slice; the working thread calls this often. If another query then has a higher claim to the
     /// slot, the thread waits for its next slot. It stops waiting once `over` reports that the work is no longer
     /// wanted.

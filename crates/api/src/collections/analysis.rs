@@ -18,17 +18,18 @@ use crate::request::dispatch::Path;
 use crate::request::errors;
 use crate::request::scope::Scope;
 use crate::response::respond;
-use crate::response::stream;
+use crate::response::stream::{self, Finished};
 #[cfg(feature = "flight")]
 use crate::response::tables;
 use crate::response::unchanged;
 use crate::state::AppState;
-use axum::http::{HeaderMap, HeaderValue, header};
+use crate::state::brief_runs::QueryKind;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use meridian_backend::{Collection, Head};
 use meridian_model::Schema;
 use meridian_observe::{self as observe, Stage};
-use meridian_query::{Aggregate, Function, Windows};
+use meridian_query::{Aggregate, Control, Function, Windows};
 use std::io::Write;
 
 /// Max columns or rows of a density grid.
@@ -80,9 +81,9 @@ pub async fn aggregate(state: Scope, Path(name): Path<String>, context: Context)
         return Ok(unchanged);
     }
     let run = context.read(&state, &*collection, deadline).await?;
-    let shared = state.clone();
-    blocking::run(run, move |control| {
-        let read = collection.aggregate(at, &question, control).map_err(errors::query_problem)?;
+    let (shared, of, kind) = (state.clone(), collection.clone(), QueryKind::aggregate(&question));
+    let work = move |control: &Control| {
+        let read = collection.aggregate(at.clone(), &question, control).map_err(errors::query_problem)?;
         let (answer, schema) = (&read.value, &read.head.schema);
         let encode = observe::stage(Stage::Encode);
         let bytes = if explain {
@@ -103,9 +104,9 @@ pub async fn aggregate(state: Scope, Path(name): Path<String>, context: Context)
         };
         drop(encode);
         let headers = head(&shared, &*collection, &read.head, &consistency, format);
-        stream::finished(&shared, headers, bytes)
-    })
-    .await
+        Ok(Finished { status: StatusCode::OK, headers, bytes })
+    };
+    stream::finished_read(&state, kind, &*of, run, work).await
 }
 
 /// `GET /collections/{c}/density`
@@ -207,7 +208,7 @@ fn head(
     consistency: &Consistency,
     format: Format,
 ) -> HeaderMap {
-    let mut headers = HeaderMap::new();
+    let mut headers = HeaderMap::with_capacity(respond::HEADERS);
     let media_type = if format == Format::Json { "application/json" } else { format.media_type() };
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
     respond::set_read_headers(&mut headers, head, state.now(), consistency.name);

@@ -11,20 +11,20 @@ use crate::protocol::params::selection;
 use crate::protocol::problem::{Problem, Result};
 use crate::protocol::tags;
 use crate::request::after::Consistency;
-use crate::request::blocking;
 use crate::request::context::Context;
 use crate::request::dispatch::Path;
 use crate::request::errors;
 use crate::request::scope::Scope;
 use crate::response::respond;
-use crate::response::stream;
+use crate::response::stream::{self, Finished};
 use crate::response::unchanged;
 use crate::state::AppState;
+use crate::state::brief_runs::QueryKind;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use meridian_backend::{Collection, Head};
 use meridian_model::Schema;
-use meridian_query::{Tile, TileKind};
+use meridian_query::{Control, Tile, TileKind};
 
 /// Whether a tile contains events or counts of them.
 static TILE_KIND: HeaderName = HeaderName::from_static("meridian-tile");
@@ -103,22 +103,22 @@ pub async fn tile(
         return Ok(unchanged);
     }
     let run = context.read(&state, &*collection, deadline).await?;
-    let shared = state.clone();
-    blocking::run(run, move |control| {
-        let read = collection.tile(at, &question, control).map_err(errors::query_problem)?;
+    let (shared, of) = (state.clone(), collection.clone());
+    let work = move |control: &Control| {
+        let read = collection.tile(at.clone(), &question, control).map_err(errors::query_problem)?;
         let answer = read.value;
         let mut headers = shown(&shared, &read.head, &consistency);
         let kind = match answer.kind {
-            TileKind::Empty => return Ok((StatusCode::NO_CONTENT, headers).into_response()),
+            TileKind::Empty => return Ok(Finished { status: StatusCode::NO_CONTENT, headers, bytes: Vec::new() }),
             TileKind::Events => "events",
             TileKind::Density => "density",
         };
         headers.insert(TILE_KIND.clone(), HeaderValue::from_static(kind));
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(MVT));
         tags::of_read(&mut headers, &*collection, &read.head);
-        stream::finished(&shared, headers, answer.bytes)
-    })
-    .await
+        Ok(Finished { status: StatusCode::OK, headers, bytes: answer.bytes })
+    };
+    stream::finished_read(&state, QueryKind::Tile(z), &*of, run, work).await
 }
 
 /// Takes `avg`: the numeric property that the cells of a tile of counts average.
@@ -134,7 +134,7 @@ fn take_average(params: &mut Params, schema: &Schema) -> Result<Option<usize>> {
 
 /// Returns the headers of every tile.
 fn shown(state: &AppState, head: &Head, consistency: &Consistency) -> HeaderMap {
-    let mut headers = HeaderMap::new();
+    let mut headers = HeaderMap::with_capacity(respond::HEADERS);
     respond::set_read_headers(&mut headers, head, state.now(), consistency.name);
     // The next write may change any tile, so browsers must revalidate each time.
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));

@@ -119,14 +119,9 @@ pub fn is_of_version(tag: &str, began: i64, seq: Seq) -> bool {
 /// The tag includes the number of rows: retention removes segments without a write. The media type must already be set.
 pub fn of_read(headers: &mut HeaderMap, collection: &dyn Collection, head: &Head) {
     let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    let parts = [
-        format!("{:x}", collection.began()),
-        head.seq.to_id(),
-        format!("{:x}", head.rows),
-        format!("{:x}", head.schema.fields.len() + head.missing.len()),
-        format!("{:x}", question_hash([kind])),
-    ];
-    insert(headers, &format!("W/\"{}\"", parts.join(".")));
+    let (began, seq, rows) = (collection.began(), head.seq.to_id(), head.rows);
+    let (fields, kind) = (head.schema.fields.len() + head.missing.len(), question_hash([kind]));
+    insert(headers, &format!("W/\"{began:x}.{seq}.{rows:x}.{fields:x}.{kind:x}\""));
 }
 
 /// Adds the target of the request to a weak tag.

@@ -4,6 +4,7 @@ pub mod after;
 pub mod ask;
 pub mod blocking;
 pub mod body;
+pub mod brief;
 pub mod context;
 pub mod dispatch;
 pub mod errors;

@@ -25,6 +25,9 @@ pub static POSITION: HeaderName = HeaderName::from_static("meridian-position");
 pub static MISSING: HeaderName = HeaderName::from_static("meridian-missing");
 static SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
 
+/// Capacity for the headers of a read: those that its handler sets, and those that are added to every response.
+pub const HEADERS: usize = 16;
+
 /// Responds with a JSON document of this media type.
 pub fn json(media_type: &'static str, document: &impl Serialize) -> Result<Response> {
     let bytes = serde_json::to_vec(document).map_err(Problem::internal)?;

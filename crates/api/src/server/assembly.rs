@@ -9,6 +9,7 @@ use crate::operation::backup;
 use crate::searches::keep::CollectionResults;
 use crate::server::background::GatedBackground;
 use crate::state::audit_log::Audit;
+use crate::state::brief_runs::BriefRuns;
 use crate::state::event_streams::EventStreams;
 use crate::state::exchanges::Exchanges;
 use crate::state::metrics::Metrics;
@@ -98,6 +99,7 @@ impl AppState {
             shares_registry,
             changes: Arc::new(Semaphore::new(access::CHANGES_MAX)),
             gate,
+            brief: BriefRuns::default(),
             // A separate gate: a full server must still answer health checks and operators.
             reserved: Gate::new(Settings {
                 slots: RESERVED_MAX,

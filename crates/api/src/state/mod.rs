@@ -1,6 +1,7 @@
 //! The state that all requests share, and its parts.
 
 pub mod audit_log;
+pub mod brief_runs;
 pub mod event_streams;
 pub mod exchanges;
 pub mod metrics;
@@ -12,6 +13,7 @@ pub mod usage_history;
 use crate::cluster::member::Member;
 use crate::config::ServerConfig;
 use audit_log::Audit;
+use brief_runs::BriefRuns;
 use event_streams::EventStreams;
 use exchanges::Exchanges;
 use meridian_admission::gate::Gate;
@@ -98,6 +100,8 @@ pub struct StateInner {
     pub gate: Gate,
     /// Permits of operators and their monitors.
     pub reserved: Gate,
+    /// Queries on threads that read requests.
+    pub brief: BriefRuns,
     /// Bytes of request bodies in memory.
     pub bodies: ByteBudget,
     /// Bytes of events that are being read from bodies and are not stored yet.

@@ -188,6 +188,10 @@ impl Queries for LocalCollection {
         passages(Passages) -> PassagesResult;
     }
 
+    fn may_be_brief(&self) -> bool {
+        true
+    }
+
     fn head(&self, at: &ReadPoint) -> Option<Head> {
         self.snapshot(at.clone()).ok().map(|snapshot| Head::of(&snapshot))
     }

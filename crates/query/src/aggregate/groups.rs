@@ -354,12 +354,12 @@ impl Groups {
         }
         let (mut start, mut made) = (first, 0);
         while start <= last {
-            if made % GAPS_UNSEEN == 0 {
-                control.check()?;
-            }
-            made += 1;
             let window = windows.window_of(start);
             for value in 0..values {
+                if made % GAPS_UNSEEN == 0 {
+                    control.check()?;
+                }
+                made += 1;
                 self.group(Some(window), value)?;
             }
             // A window never ends before it starts; time zone data that claims otherwise must not make this loop

@@ -16,6 +16,8 @@ use meridian_store::CHUNK_ROWS;
 use std::ops::Range;
 
 const LEAF: u32 = LEAF_ROWS as u32;
+/// Number of windows between two checks of the deadline.
+const WINDOWS_UNSEEN: usize = 256;
 
 /// One part's time order being processed.
 pub(crate) struct Timeline<'a> {
@@ -59,10 +61,16 @@ impl<'a> Timeline<'a> {
             Some(end) => self.seek(scan, at..places.end, end)?,
             None => places.end,
         };
+        let mut windows = 0usize;
         while at < end {
             let (window, next) = match finder {
                 None => (None, end),
                 Some(finder) => {
+                    // Many windows may pass without a read, which would check.
+                    windows += 1;
+                    if windows.is_multiple_of(WINDOWS_UNSEEN) {
+                        scan.control.check()?;
+                    }
                     let window = finder.find(self.time_at(scan, at)?);
                     (Some(window), self.seek(scan, at..end, window.end)?)
                 }

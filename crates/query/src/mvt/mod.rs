@@ -5,11 +5,12 @@
 //! units, x to the east and y to the south, from the tile's north-west corner.
 
 mod commands;
+mod dictionary;
 mod protobuf;
 
 use commands::{path_commands, point_commands};
+use dictionary::Dictionary;
 use protobuf::{put_bytes, put_packed, put_value, put_varint};
-use std::collections::HashMap;
 
 /// Units along a side of a tile.
 pub const EXTENT: u32 = 4096;
@@ -54,13 +55,12 @@ pub struct Feature {
 #[derive(Debug)]
 pub struct Layer {
     features: Vec<u8>,
-    keys: HashMap<String, u32>,
-    key_bytes: Vec<u8>,
-    values: HashMap<Vec<u8>, u32>,
-    value_bytes: Vec<u8>,
+    names: Dictionary,
+    values: Dictionary,
     name: String,
     /// Tags of the current feature.
     tags: Vec<u32>,
+    /// Memory for one value or feature at a time.
     scratch: Vec<u8>,
     /// The features so far, if they will be merged with those of other partitions.
     record: Option<Vec<Feature>>,
@@ -71,10 +71,8 @@ impl Layer {
     pub fn new(name: &str) -> Layer {
         Layer {
             features: Vec::new(),
-            keys: HashMap::new(),
-            key_bytes: Vec::new(),
-            values: HashMap::new(),
-            value_bytes: Vec::new(),
+            names: Dictionary::new(3),
+            values: Dictionary::new(4),
             name: name.to_owned(),
             tags: Vec::new(),
             scratch: Vec::new(),
@@ -94,21 +92,18 @@ impl Layer {
 
     /// Names of properties by index.
     pub fn names(&self) -> Vec<&str> {
-        let mut names: Vec<(u32, &str)> = self.keys.iter().map(|(name, number)| (*number, name.as_str())).collect();
-        names.sort_unstable();
-        names.into_iter().map(|(_, name)| name).collect()
+        // Every entry was text when it was added.
+        self.names.entries().map(|name| std::str::from_utf8(name).unwrap_or_default()).collect()
     }
 
     /// Encoded values by index.
     pub fn values(&self) -> Vec<&[u8]> {
-        let mut values: Vec<(u32, &[u8])> = self.values.iter().map(|(value, n)| (*n, value.as_slice())).collect();
-        values.sort_unstable();
-        values.into_iter().map(|(_, value)| value).collect()
+        self.values.entries().collect()
     }
 
     /// Estimated size of the layer in bytes.
     pub fn bytes(&self) -> usize {
-        self.features.len() + self.key_bytes.len() + self.value_bytes.len() + self.name.len() + 16
+        self.features.len() + self.names.encoded().len() + self.values.encoded().len() + self.name.len() + 16
     }
 
     /// Adds a property to the current feature.
@@ -124,24 +119,7 @@ impl Layer {
 
     /// Adds an encoded property to the current feature.
     pub fn tag(&mut self, key: &str, value: &[u8]) {
-        let key = match self.keys.get(key) {
-            Some(&i) => i,
-            None => {
-                let i = self.keys.len() as u32;
-                self.keys.insert(key.to_owned(), i);
-                put_bytes(&mut self.key_bytes, 3, key.as_bytes());
-                i
-            }
-        };
-        let value = match self.values.get(value) {
-            Some(&i) => i,
-            None => {
-                let i = self.values.len() as u32;
-                put_bytes(&mut self.value_bytes, 4, value);
-                self.values.insert(value.to_vec(), i);
-                i
-            }
-        };
+        let (key, value) = (self.names.number(key.as_bytes()), self.values.number(value));
         self.tags.extend([key, value]);
     }
 
@@ -160,12 +138,14 @@ impl Layer {
         // A geometry that simplified to nothing yields no feature; its tags are dropped below like those of any
         // other.
         if !commands.is_empty() {
-            let mut feature = Vec::with_capacity(commands.len() * 2 + self.tags.len() * 2 + 8);
+            let mut feature = std::mem::take(&mut self.scratch);
+            feature.clear();
             put_packed(&mut feature, 2, &self.tags);
             put_varint(&mut feature, 3 << 3);
             put_varint(&mut feature, kind.into());
             put_packed(&mut feature, 4, commands);
             put_bytes(&mut self.features, 2, &feature);
+            self.scratch = feature;
         }
         if let Some(record) = &mut self.record {
             record.push(Feature { kind, tags: self.tags.clone(), commands: commands.to_vec() });
@@ -183,8 +163,8 @@ impl Layer {
         put_varint(&mut layer, 2);
         put_bytes(&mut layer, 1, self.name.as_bytes());
         layer.extend_from_slice(&self.features);
-        layer.extend_from_slice(&self.key_bytes);
-        layer.extend_from_slice(&self.value_bytes);
+        layer.extend_from_slice(self.names.encoded());
+        layer.extend_from_slice(self.values.encoded());
         put_varint(&mut layer, 5 << 3);
         put_varint(&mut layer, u64::from(EXTENT));
         let mut tile = Vec::with_capacity(layer.len() + 8);

@@ -21,9 +21,14 @@ pub(super) fn put_packed(out: &mut Vec<u8>, field: u64, values: &[u32]) {
     if values.is_empty() {
         return;
     }
-    let mut packed = Vec::with_capacity(values.len() * 2);
-    values.iter().for_each(|&v| put_varint(&mut packed, u64::from(v)));
-    put_bytes(out, field, &packed);
+    put_varint(out, field << 3 | 2);
+    put_varint(out, values.iter().map(|&value| varint_length(value)).sum::<u64>());
+    values.iter().for_each(|&value| put_varint(out, u64::from(value)));
+}
+
+/// Bytes of a varint: 7 bits each, at least one.
+fn varint_length(value: u32) -> u64 {
+    u64::from((u32::BITS - (value | 1).leading_zeros()).div_ceil(7))
 }
 
 pub(super) fn put_value(out: &mut Vec<u8>, value: Value<'_>) {

@@ -1,11 +1,13 @@
 //! Deadlines, cancellation and limits stop the work: blocks read are counted.
 
 use super::world::*;
-use crate::control::{CancelFlag, Control};
+use crate::control::{CancelFlag, Control, Scheduler};
 use crate::error::QueryError;
 use crate::items::{Items, Order, items};
 use crate::sort::{SortKey, SortTarget};
 use meridian_model::Seq;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 const EVENTS: i64 = 60_000;
@@ -74,6 +76,59 @@ fn a_deadline_stops_the_next_block() {
     assert!(matches!(crate::density(&snapshot, &question, &control), Err(QueryError::Deadline)));
     assert!(matches!(items(&snapshot, &everything(&world), &control), Err(QueryError::Deadline)));
     assert_eq!(store_blocks(&world), before);
+}
+
+/// Counts what is charged, for queries that must never wait for their turn.
+#[derive(Debug, Default)]
+struct Charged(AtomicU64);
+
+impl Scheduler for Charged {
+    fn tick(&self, _: &dyn Fn() -> bool) {
+        panic!("a brief query waits for its turn");
+    }
+
+    fn is_contended(&self) -> bool {
+        false
+    }
+
+    fn charge(&self, _: Duration) {
+        panic!("a brief query runs on several threads");
+    }
+
+    fn read(&self, bytes: u64) {
+        self.0.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    fn read_too_much(&self) {}
+}
+
+#[test]
+fn a_brief_try_ends_in_time_and_is_charged_once_complete() {
+    let world = world();
+    let charged = Arc::new(Charged::default());
+    let control = world.control().scheduled_by(charged.clone()).reading_at_most(1 << 30);
+    let read = || charged.0.load(Ordering::Relaxed);
+    let limit = Duration::from_millis(10);
+
+    let brief = control.brief(limit);
+    let mut answer = items(&world.collection.snapshot(), &everything(&world), &brief).unwrap();
+    assert!(answer.next().unwrap().is_ok());
+    world.clock.advance(10_000);
+    assert!(matches!(answer.next(), Some(Err(QueryError::Deadline))));
+    assert!(brief.is_exceeded() && answer.stats().bytes_read > 0);
+    assert_eq!((read(), control.cancel_flag().is_cancelled()), (0, false));
+
+    let brief = control.brief(limit);
+    let mut answer = items(&world.collection.snapshot(), &everything(&world), &brief).unwrap();
+    let given: usize = answer.by_ref().map(|hits| hits.unwrap().batch.rows()).sum();
+    assert_eq!((given as i64, brief.is_exceeded(), read()), (EVENTS, false, 0));
+    brief.settle();
+    assert_eq!(read(), answer.stats().bytes_read);
+
+    // It has an allowance of its own, as large as the query's.
+    let few = control.reading_at_most(100).brief(limit);
+    let refused = items(&world.collection.snapshot(), &everything(&world), &few);
+    assert!(matches!(refused, Err(QueryError::TooLarge { .. })) && !few.is_exceeded());
 }
 
 #[test]

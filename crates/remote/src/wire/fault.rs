@@ -165,7 +165,7 @@ impl From<StoreError> for Fault {
             StoreError::Io { action, path, source } => {
                 Fault::Io { action: action.to_owned(), path: shown(&path), source: source.to_string(), full }
             }
-            StoreError::Internal { .. } => Fault::internal(error.to_string()),
+            StoreError::Internal { .. } | StoreError::MustNotWait => Fault::internal(error.to_string()),
             StoreError::Busy(why) => Fault::Busy(why),
             StoreError::Unknown(why) => Fault::Unknown(why),
             StoreError::Fenced(why) => Fault::Fenced(why),

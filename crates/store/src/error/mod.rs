@@ -59,6 +59,9 @@ pub enum StoreError {
         /// The error.
         detail: String,
     },
+    /// The thread must not wait for a read; see [`crate::without_waits`].
+    #[error("a read would wait, on a thread that must not")]
+    MustNotWait,
     /// A disk operation failed.
     #[error("could not {action} {}: {source}", path.display())]
     Io {

@@ -130,7 +130,10 @@ impl Part {
     /// Returns the rows with this key: only candidates, since hashes of ids may collide.
     fn rows_of_key(&self, rule: KeyRule, key: u64) -> Result<Vec<u32>, StoreError> {
         match &self.body {
-            Body::Run(run) => Ok(run.index(rule).rows_of(key)),
+            Body::Run(run) => {
+                run.check_index()?;
+                Ok(run.index(rule).rows_of(key))
+            }
             Body::Segment(segment) => segment.rows_of_key(key),
             Body::Closed(closed) => Err(closed.unopened()),
         }
@@ -140,7 +143,10 @@ impl Part {
     pub(crate) fn may_hold(&self, rule: KeyRule, keys: &[u64], open: &[u32]) -> Result<Vec<u32>, StoreError> {
         let passing = |filter: &Filter| open.iter().copied().filter(|i| filter.may_hold(keys[*i as usize])).collect();
         Ok(match &self.body {
-            Body::Run(run) => run.index(rule).filter().map_or_else(|| open.to_vec(), passing),
+            Body::Run(run) => {
+                run.check_index()?;
+                run.index(rule).filter().map_or_else(|| open.to_vec(), passing)
+            }
             Body::Segment(segment) => segment.filter()?.map_or_else(|| open.to_vec(), |filter| passing(&filter)),
             Body::Closed(closed) => return Err(closed.unopened()),
         })
@@ -196,7 +202,10 @@ impl Part {
         times: &RangeInclusive<i64>,
     ) -> Result<Vec<ObjectEntry>, StoreError> {
         match &self.body {
-            Body::Run(run) => Ok(run.objects(rule).within(object, times).to_vec()),
+            Body::Run(run) => {
+                run.check_objects()?;
+                Ok(run.objects(rule).within(object, times).to_vec())
+            }
             Body::Closed(closed) => Err(closed.unopened()),
             Body::Segment(segment) => {
                 let mut found = Vec::new();

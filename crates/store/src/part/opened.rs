@@ -4,6 +4,7 @@ use super::Part;
 use super::closed::ClosedSegment;
 use super::view::PartView;
 use crate::error::StoreError;
+use crate::waits;
 use std::sync::Arc;
 
 impl PartView {
@@ -28,6 +29,9 @@ pub(crate) fn open_views(views: Vec<PartView>) -> Result<Vec<PartView>, StoreErr
     }
     let missing = || views.iter().zip(&opened).filter(|(_, part)| part.is_none()).filter_map(|(v, _)| v.part.closed());
     // All of them belong to one partition, and so to one set of objects.
+    if missing().next().is_some() {
+        waits::check()?;
+    }
     if let Some(objects) = missing().next().map(|closed| closed.place().objects.clone()) {
         let ahead: Vec<_> = missing().flat_map(ClosedSegment::ahead).collect();
         objects.load(&ahead);

@@ -1,8 +1,10 @@
 //! Memory trees: sorted runs of events in memory.
 
+use crate::error::StoreError;
 use crate::part::keys::{Filter, KeyRows};
 use crate::part::objects::{ObjectEntry, ObjectRows};
 use crate::part::rows::{CHUNK_ROWS, KeyRule};
+use crate::waits;
 use arrow_array::UInt32Array;
 use meridian_index::{CountPyramid, Forest, ForestBuilder, Key, PyramidBuilder};
 use meridian_model::{Batch, FieldColumn, GeometryType, IdRole, Projection, Schema, TimeRole};
@@ -78,6 +80,14 @@ impl Run {
         }
     }
 
+    /// Fails if a reader must not wait for the index of ids.
+    ///
+    /// # Errors
+    /// [`StoreError::MustNotWait`].
+    pub(crate) fn check_index(&self) -> Result<(), StoreError> {
+        if self.index.get().is_some() { Ok(()) } else { waits::check() }
+    }
+
     /// Returns the keys of the rows, for finding events by id.
     pub(crate) fn index(&self, rule: KeyRule) -> &RunIndex {
         self.index.get_or_init(|| {
@@ -94,6 +104,14 @@ impl Run {
         })
     }
 
+    /// Fails if a reader must not wait for the index of objects.
+    ///
+    /// # Errors
+    /// [`StoreError::MustNotWait`].
+    pub(crate) fn check_objects(&self) -> Result<(), StoreError> {
+        if self.objects.get().is_some() { Ok(()) } else { waits::check() }
+    }
+
     /// Returns the objects of the rows.
     pub(crate) fn objects(&self, rule: KeyRule) -> &ObjectRows {
         self.objects.get_or_init(|| ObjectRows::of(rule.seed, &self.batch, &self.seqs, 0))
@@ -104,6 +122,9 @@ impl Run {
         let schema = self.batch.schema();
         let TimeRole::Instant(field) = schema.time else { return None };
         if schema.geometry.is_none() || self.batch.rows() < TIME_ROWS_MIN {
+            return None;
+        }
+        if self.by_time.get().is_none() && waits::refused() {
             return None;
         }
         self.by_time.get_or_init(|| self.sort_by_time(field)).as_ref()
@@ -149,6 +170,9 @@ impl Run {
     pub(crate) fn pyramid(&self) -> Option<Arc<CountPyramid>> {
         let schema = self.batch.schema();
         if schema.geometry != Some(GeometryType::Point) || self.batch.rows() < PYRAMID_ROWS_MIN {
+            return None;
+        }
+        if self.pyramid.get().is_none() && waits::refused() {
             return None;
         }
         let pyramid = self.pyramid.get_or_init(|| {

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use std::io::Write;
 
 /// Number of groups written between two checks of the deadline.
-const GROUPS_UNSEEN: usize = 4096;
+const GROUPS_UNSEEN: usize = 256;
 
 /// Stops writing groups at the deadline, or when the client has disconnected.
 fn look_at_the_clock(group: usize, control: &Control) -> Result<()> {

@@ -255,7 +255,7 @@ fn pace(rows: &mut dyn Rows, events: usize, bytes: usize) {
 
 /// Returns the headers of a response with events.
 fn head(request: &ItemsRequest, collection: &dyn Collection, head: &Head, now: i64) -> HeaderMap {
-    let mut headers = HeaderMap::new();
+    let mut headers = HeaderMap::with_capacity(respond::HEADERS);
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(request.format.media_type()));
     respond::insert(&mut headers, crs::CONTENT_CRS.clone(), &format!("<{}>", request.crs.uri()));
     respond::set_read_headers(&mut headers, head, now, request.consistency.name);

@@ -13,6 +13,7 @@ use crate::request::errors;
 use crate::request::scope::Scope;
 use crate::response::respond;
 use crate::response::stream::{self, Sink, Source};
+use crate::state::brief_runs::QueryKind;
 use axum::http::HeaderMap;
 use axum::response::Response;
 use meridian_backend::{Collection, Head, ReadPoint, Rows};
@@ -32,9 +33,11 @@ pub(super) async fn json(
     collection: Arc<dyn Collection>,
     request: ItemsRequest,
 ) -> Result<Response> {
-    let shared = state.clone();
-    let arrived = context.arrived;
-    stream::stream(state, run, arrived, move |sink, control| {
+    let (shared, arrived, of) = (state.clone(), context.arrived, collection.clone());
+    let kind = QueryKind::items(&request.items);
+    // Shared, because a page that turns out to be long is opened twice.
+    let (context, request) = (Arc::new(context), Arc::new(request));
+    let open = move |sink: &mut Sink, control: &Control| {
         let mut rows = query(&request, &*collection, control)?;
         let schema = &rows.head().schema;
         let writer = FeatureWriter::new(schema, fields_of(&request, schema).as_deref())
@@ -43,22 +46,31 @@ pub(super) async fn json(
         let first = rows.next().transpose().map_err(errors::query_problem)?;
         sink.begin(head(&request, &*collection, rows.head(), shared.now()));
         sink.buffer.extend_from_slice(b"{\"type\":\"FeatureCollection\",\"features\":[");
-        let mut page = Page { state: shared, context, collection, request, rows, writer, returned: 0 };
-        match first {
-            Some(hits) => page.write(&hits, sink)?,
-            None => page.write_tail(control, &mut sink.buffer)?,
+        let (state, collection) = (shared.clone(), collection.clone());
+        let (context, request) = (context.clone(), request.clone());
+        let mut page = Page { state, context, collection, request, rows, writer, returned: 0 };
+        let Some(hits) = first else {
+            page.write_tail(control, &mut sink.buffer)?;
+            return Ok(None);
+        };
+        // It will be opened again, so nothing need be written.
+        if sink.is_brief() && !page.rows.is_over() {
+            return Ok(Some(Box::new(page) as Box<dyn Source>));
         }
-        Ok((page.returned > 0).then(|| Box::new(page) as Box<dyn Source>))
-    })
-    .await
+        page.write(&hits, sink, control)?;
+        // The end of a page follows its last events at once.
+        let is_complete = page.rows.is_over() && !page.step(sink, control)?;
+        Ok((!is_complete).then(|| Box::new(page) as Box<dyn Source>))
+    };
+    stream::stream_read(state, kind, &*of, run, arrived, open).await
 }
 
 /// A page while it is streamed.
 struct Page {
     state: Scope,
-    context: Context,
+    context: Arc<Context>,
     collection: Arc<dyn Collection>,
-    request: ItemsRequest,
+    request: Arc<ItemsRequest>,
     rows: Box<dyn Rows>,
     writer: FeatureWriter,
     returned: usize,
@@ -70,7 +82,7 @@ impl Source for Page {
             self.write_tail(control, &mut sink.buffer)?;
             return Ok(false);
         };
-        self.write(&hits.map_err(errors::query_problem)?, sink)?;
+        self.write(&hits.map_err(errors::query_problem)?, sink, control)?;
         Ok(true)
     }
 
@@ -80,9 +92,9 @@ impl Source for Page {
 }
 
 impl Page {
-    fn write(&mut self, hits: &Hits, sink: &mut Sink) -> Result<()> {
+    fn write(&mut self, hits: &Hits, sink: &mut Sink, control: &Control) -> Result<()> {
         let before = sink.buffer.len();
-        write_features(&self.writer, hits, &self.request, self.returned == 0, &mut sink.buffer)?;
+        write_features(&self.writer, hits, &self.request, self.returned == 0, control, &mut sink.buffer)?;
         pace(self.rows.as_mut(), hits.batch.rows(), sink.buffer.len() - before);
         self.returned += hits.batch.rows();
         // The last events are sent together with the end.
@@ -118,17 +130,24 @@ impl Page {
     }
 }
 
+/// Number of events written between two checks of the deadline.
+const ROWS_UNSEEN: usize = 64;
+
 fn write_features(
     writer: &FeatureWriter,
     hits: &Hits,
     request: &ItemsRequest,
     first: bool,
+    control: &Control,
     out: &mut Vec<u8>,
 ) -> Result<()> {
     let _encode = observe::stage(Stage::Encode);
     let batch = reproject(&hits.batch, request.crs)?;
     let rows = writer.rows(&batch, &hits.seqs);
     for row in 0..batch.rows() {
+        if row.is_multiple_of(ROWS_UNSEEN) {
+            control.check().map_err(errors::query_problem)?;
+        }
         if row > 0 || !first {
             out.push(b',');
         }

@@ -13,7 +13,7 @@ mod reader;
 mod sink;
 mod wait;
 
-pub use finished::finished;
+pub use finished::{Finished, finished, finished_read};
 pub use job::Source;
 #[cfg(feature = "flight")]
 pub use pipe::BrokenOff;
@@ -21,13 +21,16 @@ pub use sink::Sink;
 
 use crate::protocol::problem::Result;
 use crate::request::blocking::Run;
+use crate::request::brief;
 use crate::response::whole;
 use crate::state::AppState;
+use crate::state::brief_runs::QueryKind;
 use axum::body::Body;
 use axum::http::Extensions;
 use axum::response::{IntoResponse, Response};
 use job::Job;
 use meridian_admission::gate::Permit;
+use meridian_backend::Collection;
 use meridian_query::Control;
 use pipe::Pipe;
 use reader::Reader;
@@ -52,6 +55,38 @@ pub async fn stream(
     let job = Job { source: None, sink, control, turns, state: state.clone(), deadline, arrived, current };
     tokio::task::spawn_blocking(move || job.current.clone().run(|| job.start(permit, open)));
     respond(state, &pipe, reader).await
+}
+
+/// Like [`stream`]. If `open` writes the whole response in a short time, it runs on this thread. It may run twice.
+pub async fn stream_read(
+    state: &AppState,
+    kind: QueryKind,
+    collection: &dyn Collection,
+    run: Run,
+    arrived: Instant,
+    open: impl Fn(&mut Sink, &Control) -> Result<Option<Box<dyn Source>>> + Send + 'static,
+) -> Result<Response> {
+    let attempted = brief::attempt(state, kind, collection, &run, |control| {
+        let (pipe, reader) = connect(state, &run.permit, control);
+        let mut sink = Sink::brief(state, pipe.clone());
+        let opened = open(&mut sink, control).and_then(|rest| match rest {
+            // A void response takes no memory.
+            None if control.is_exceeded() => Ok(None),
+            None => sink.end().map(|()| Some((pipe, reader))),
+            Some(_) => Ok(None),
+        });
+        if sink.gave_up() { Ok(None) } else { opened }
+    });
+    match attempted {
+        None => stream(state, run, arrived, open).await,
+        Some(attempted) => {
+            state.metrics.streams.record(arrived.elapsed());
+            // Its work is done. From here on it waits for its client, without a permit.
+            drop(run);
+            let (pipe, reader) = attempted?;
+            respond(state, &pipe, reader).await
+        }
+    }
 }
 
 /// Like [`stream`], for work that cannot be interrupted. While its client does not read, it keeps its thread but not

@@ -8,8 +8,11 @@ use crate::response::whole;
 use crate::state::AppState;
 use axum::http::HeaderMap;
 use bytes::Bytes;
-use meridian_admission::ByteBudget;
+use meridian_admission::{ByteBudget, ByteShare};
 use std::sync::Arc;
+
+/// Capacity of the first buffer in bytes.
+const FIRST_BYTES: usize = 16 << 10;
 
 /// The sink to which a query writes its response. Bytes are collected in [`Sink::buffer`] and sent as chunks.
 pub struct Sink {
@@ -23,13 +26,46 @@ pub struct Sink {
     sent: bool,
     /// How work that cannot be interrupted waits for its client.
     wait: Option<BlockingWait>,
+    /// Whether its thread must not wait, as others need it soon.
+    brief: bool,
+    /// Whether it gave up because of that.
+    gave_up: bool,
 }
 
 impl Sink {
     pub(super) fn new(state: &AppState, pipe: Arc<Pipe>, wait: Option<BlockingWait>) -> Sink {
         let chunk_bytes = chunk_bytes(state);
-        let buffer = Vec::with_capacity(chunk_bytes * 5 / 4);
-        Sink { buffer, state: state.clone(), pipe, chunk_bytes, head: None, sent: false, wait }
+        // Most responses are small: a whole chunk would be cut to their size, which copies them.
+        let buffer = Vec::with_capacity(FIRST_BYTES.min(chunk_bytes));
+        Sink {
+            buffer,
+            state: state.clone(),
+            pipe,
+            chunk_bytes,
+            head: None,
+            sent: false,
+            wait,
+            brief: false,
+            gave_up: false,
+        }
+    }
+
+    /// Creates the sink of a query that is tried on a thread that others need soon. It takes a whole response that
+    /// finds room at once. Otherwise it fails, and [`Sink::gave_up`].
+    pub(super) fn brief(state: &AppState, pipe: Arc<Pipe>) -> Sink {
+        let mut sink = Sink::new(state, pipe, None);
+        sink.brief = true;
+        sink
+    }
+
+    /// Returns whether the sink takes nothing but a whole response.
+    pub fn is_brief(&self) -> bool {
+        self.brief
+    }
+
+    /// Returns whether the query must run again with another sink.
+    pub(super) fn gave_up(&self) -> bool {
+        self.gave_up
     }
 
     /// Sets the head of the response. Call it once, before any data. An error before the first bytes are sent can still
@@ -90,7 +126,14 @@ impl Sink {
         }
         self.sent = true;
         // Reserved before the pipe is locked: a reservation may sleep, and may lock other pipes to evict their readers.
-        let chunks = charged(&self.state, self.pipe.answers(), buffer)?;
+        let chunks = match self.brief {
+            false => charged(&self.state, self.pipe.answers(), buffer)?,
+            true => {
+                let chunks = if last { charged_now(&self.state, self.pipe.answers(), buffer).ok() } else { None };
+                self.gave_up = chunks.is_none();
+                chunks.ok_or_else(|| no_room(&self.state))?
+            }
+        };
         self.pipe.put(self.head.take(), chunks.into_iter(), last).map_err(|ReaderGone| disconnected())
     }
 }
@@ -117,17 +160,42 @@ pub(super) fn charged(state: &AppState, answers: &ByteBudget, mut bytes: Vec<u8>
     if bytes.is_empty() {
         return Ok(Vec::new());
     }
-    // The budget counts capacity, which may be much larger than the length.
+    fit(&mut bytes);
+    match state.readers.reserve(&*state.clock, answers, bytes.capacity()) {
+        Some(share) => Ok(chunks(state, bytes, share)),
+        None => Err(no_room(state)),
+    }
+}
+
+/// Like [`charged`], without a wait for room: returns the bytes if there is none.
+pub(super) fn charged_now(
+    state: &AppState,
+    answers: &ByteBudget,
+    mut bytes: Vec<u8>,
+) -> std::result::Result<Vec<Bytes>, Vec<u8>> {
+    if bytes.is_empty() {
+        return Ok(Vec::new());
+    }
+    fit(&mut bytes);
+    // Nobody is evicted: the query can wait elsewhere.
+    match answers.try_take_some(bytes.capacity()) {
+        Some(share) => Ok(chunks(state, bytes, share)),
+        None => Err(bytes),
+    }
+}
+
+/// Frees capacity that is not used. The budget counts capacity, which may be much larger than the length.
+fn fit(bytes: &mut Vec<u8>) {
     if bytes.len() < bytes.capacity() / 2 {
         bytes.shrink_to_fit();
     }
-    let Some(mut share) = state.readers.reserve(&*state.clock, answers, bytes.capacity()) else {
-        return Err(no_room(state));
-    };
+}
+
+fn chunks(state: &AppState, bytes: Vec<u8>, mut share: ByteShare) -> Vec<Bytes> {
     let chunk_bytes = chunk_bytes(state);
     // Up to two chunks in one: a copy would cost more than the finer granularity saves.
     if bytes.len() <= 2 * chunk_bytes {
-        return Ok(vec![whole::of_share(bytes, share)]);
+        return vec![whole::of_share(bytes, share)];
     }
     let (mut chunks, mut rest) = (Vec::new(), bytes.as_slice());
     while !rest.is_empty() {
@@ -135,5 +203,5 @@ pub(super) fn charged(state: &AppState, answers: &ByteBudget, mut bytes: Vec<u8>
         chunks.push(whole::of_share(chunk.to_vec(), share.split(chunk.len())));
         rest = left;
     }
-    Ok(chunks)
+    chunks
 }

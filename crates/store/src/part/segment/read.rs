@@ -7,6 +7,7 @@ use crate::part::ipc;
 use crate::part::keys::{Filter, KeyRows};
 use crate::part::objects::ObjectRows;
 use crate::part::rows::{CHUNK_ROWS, CacheFill, join};
+use crate::waits;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{UInt32Type, UInt64Type};
 use arrow_array::{Array, ArrayRef, UInt32Array, UInt64Array};
@@ -138,6 +139,7 @@ impl Segment {
         if let Some(found) = self.cached(key) {
             return Ok(found);
         }
+        waits::check()?;
         // Only reads that reach the disk count: rows served from the cache do not need their file.
         self.used.store(self.place.cache.tick(), Ordering::Relaxed);
         let (array, bytes) = rows.values(block, field)?;
@@ -182,6 +184,7 @@ impl Segment {
         if let Some(found) = self.cached(key(column)) {
             return Ok(found);
         }
+        waits::check()?;
         let fits =
             |array: &ArrayRef| array.len() == self.chunk_rows(chunk) as usize && array.data_type() == field.data_type();
         let archive = self.archive.load_full().ok_or_else(|| self.corrupt("its rows are gone"))?;
@@ -375,6 +378,7 @@ impl Segment {
             return Ok(found);
         }
         self.place.counters.add_cache_misses(1);
+        waits::check()?;
         let place = *self.footer.blocks.get(block as usize).ok_or_else(|| self.corrupt("a block is missing"))?;
         // Damage found by a query is recorded, and maintenance rebuilds the index from the rows.
         let bytes = self.index.fetch(place, what).inspect_err(|e| self.note_damage(e))?;
