@@ -205,6 +205,9 @@ def test_a_file_is_written_completely_or_not_at_all(quakes: meridian.Collection,
         quakes.query(filter="magnitude > 3").export(file)
     with pytest.raises(ValueError, match="ends in .parquet"):
         quakes.query().export(tmp_path / "quakes.txt")
+    for name in ("quakes.fgb", "quakes.gpkg", "quakes.PMTiles"):
+        with pytest.raises(ValueError, match=f"the command line does: meridian export earthquakes .*{name}"):
+            quakes.query().export(tmp_path / name)
     assert [path.name for path in tmp_path.iterdir()] == ["quakes.csv"] and file.read_text() == "as it was"
     quakes.query(filter="mag > 99").export(tmp_path / "none.geojson")
     assert json.loads((tmp_path / "none.geojson").read_text()) == {"type": "FeatureCollection", "features": []}
