@@ -60,7 +60,8 @@ timeout 1500 "$tools/bin/python" -m pytest -q -p no:cacheprovider clients/python
 echo "-- the engine's wheel in an environment of its own"
 scripts/python_wheel.sh "$folder/wheel" --profile dev
 python3 -m venv "$folder/fresh"
-"$folder/fresh/bin/pip" install --quiet --disable-pip-version-check --find-links "$folder/wheel" "meridian-client[engine]"
+# By their files: PyPI has a package of someone else under the name of the client.
+"$folder/fresh/bin/pip" install --quiet --disable-pip-version-check "$folder"/wheel/*.whl
 cd "$folder"
 env -u PYTHONPATH "$folder/fresh/bin/python" - << 'END'
 import meridian, meridian_engine, pathlib, tempfile

@@ -178,9 +178,9 @@ def test_a_token_in_plain_is_warned_of(recwarn: pytest.WarningsRecorder) -> None
             meridian.connect(there, token="t")
 
 
-def test_a_missing_package_names_its_extra(db: meridian.Database, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_named_with_its_extra(db: meridian.Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "polars", None)
-    with pytest.raises(meridian.MissingExtra, match=r'pip install "meridian-client\[polars\]"'):
+    with pytest.raises(meridian.MissingExtra, match=r'pip install polars, or "\./clients/python\[polars\]"'):
         db["earthquakes"].query(limit=1).to_polars()
 
 

@@ -7,6 +7,7 @@ import datetime as dt
 import json
 import math
 import subprocess
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,7 @@ def oracle() -> list[dict[str, Any]]:
             "mag": number(row["mag"]),
             "net": row["net"] or None,
             "place": row["place"] or None,
+            "type": row["type"] or None,
         }
         for row in rows("usgs-earthquakes/earthquakes.csv.zst")
     ]
@@ -147,6 +149,81 @@ def test_aggregates(quakes: meridian.Collection, oracle: list[dict[str, Any]]) -
     assert by_net == {net: sum(e["net"] == net for e in oracle) for net in {e["net"] for e in oracle}}
 
 
+def nearest_rank(values: list[float], percent: float) -> float:
+    return sorted(values)[max(1, math.ceil(len(values) * percent / 100)) - 1]
+
+
+def test_percentiles_distinct_counts_and_top_lists(quakes: meridian.Collection, oracle: list[dict[str, Any]]) -> None:
+    functions = ["median(mag)", "percentile(mag,95)", "percentile(mag, 99.90)", "distinct(net)", "top(net, 3)", "count"]
+    table = quakes.aggregate(*functions)
+    estimates = [[function, f"error({function})"] for function in functions[:-1]]
+    assert table.column_names == [*(name for names in estimates for name in names), "count"]
+    mags = [e["mag"] for e in oracle if e["mag"] is not None]
+    [row] = table.to_pylist()
+    assert [row[function] for function in functions[:3]] == [nearest_rank(mags, p) for p in (50, 95, 99.9)]
+    nets = Counter(e["net"] for e in oracle if e["net"] is not None)
+    assert row["distinct(net)"] == len(nets) and row["count"] == len(oracle)
+    assert row["top(net, 3)"] == [{"value": net, "count": count} for net, count in nets.most_common(3)]
+    assert [row[f"error({function})"] for function in functions[:-1]] == [0.0] * 5
+
+
+def test_an_estimate_has_its_error(quakes: meridian.Collection, oracle: list[dict[str, Any]]) -> None:
+    [row] = quakes.aggregate("distinct(place)", "top(place,2)").to_pylist()
+    places = Counter(e["place"] for e in oracle if e["place"] is not None)
+    error = row["error(distinct(place))"]
+    assert 0 < error < 0.05 and abs(row["distinct(place)"] - len(places)) <= error * len(places)
+    low = row["error(top(place,2))"]
+    assert 0 < low and all(0 <= places[top["value"]] - top["count"] <= low for top in row["top(place,2)"])
+
+
+def test_one_text_may_name_several_functions(quakes: meridian.Collection) -> None:
+    listed = quakes.aggregate("count, top(type, 2)", "max(mag),median(mag)")
+    assert listed.equals(quakes.aggregate("count", "top(type, 2)", "max(mag)", "median(mag)"))
+    assert listed.column("max(mag)").to_pylist() == [7.9] and listed.num_columns == 6
+
+
+def test_each_field_of_by_has_a_column(quakes: meridian.Collection, oracle: list[dict[str, Any]]) -> None:
+    table = quakes.aggregate("count", "median(mag)", by=["net", "type"])
+    assert table.column_names == ["net", "type", "count", "median(mag)", "error(median(mag))"]
+    assert table.equals(quakes.aggregate("count", "median(mag)", by="net,type"))
+    mags: dict[tuple[str, str], list[float | None]] = {}
+    for e in oracle:
+        mags.setdefault((e["net"], e["type"]), []).append(e["mag"])
+    found = {(row["net"], row["type"]): (row["count"], row["median(mag)"]) for row in table.to_pylist()}
+    known = {key: [mag for mag in group if mag is not None] for key, group in mags.items()}
+    assert found == {key: (len(mags[key]), nearest_rank(known[key], 50) if known[key] else None) for key in mags}
+    assert quakes.aggregate(by=["net"]).equals(quakes.aggregate(by="net"))
+    with pytest.raises(meridian.Invalid, match="nothing"):
+        quakes.aggregate(by=["net", "nothing"])
+
+
+def test_without_groups_an_aggregate_has_the_same_columns(quakes: meridian.Collection) -> None:
+    functions = ("count", "avg(mag)", "median(mag)", "percentile(mag,95)", "distinct(net)", "top(type, 2)")
+    nothing, something = (
+        quakes.aggregate(*functions, window="P1Y", by=("net", "type"), filter=filter) for filter in ("mag > 99", "mag > 7")
+    )
+    assert nothing.num_rows == 0 < something.num_rows and nothing.column_names == something.column_names
+    [row] = quakes.aggregate("median(mag)", "top(type,2)", filter="mag > 99").to_pylist()
+    assert row == {"median(mag)": None, "error(median(mag))": 0.0, "top(type,2)": [], "error(top(type,2))": 0.0}
+
+
+def test_fields_with_unusual_names_and_events_without_a_start(made: Any) -> None:
+    date = {"type": "string", "format": "date-time"}
+    ends = {name: {**date, "x-ogc-role": f"primary-interval-{name}"} for name in ("start", "end")}
+    text, integer = {"type": "string"}, {"type": "integer"}
+    spans = made({"properties": {**ends, "count": text, "a,b": text, "n": integer}})
+    rows = [(None, "x", "p"), ("2026-01-01T00:00:00Z", "x", "q"), ("2026-01-01T12:00:00Z", "y", "q")]
+    spans.append([{"start": s, "end": "2026-01-02T00:00:00Z", "count": c, "a,b": ab, "n": 1 << 62} for s, c, ab in rows])
+    table = spans.aggregate("count", "sum(n)", by="count")
+    assert table.column_names == ["count", "count", "sum(n)"]
+    assert [column.to_pylist() for column in table.columns] == [["x", "y"], [2, 1], [1 << 63, 1 << 62]]
+    for by in ("a,b", ["a,b"]):
+        assert spans.aggregate(by=by).to_pylist() == [{"a,b": "p", "count": 1}, {"a,b": "q", "count": 2}]
+    days = spans.aggregate("count", window="P1D").to_pylist()
+    starts = {day["window_start"] and day["window_start"].isoformat(): day["count"] for day in days}
+    assert starts == {None: 1, "2026-01-01T00:00:00+00:00": 2}
+
+
 def test_density(quakes: meridian.Collection, oracle: list[dict[str, Any]]) -> None:
     grid = quakes.density(width=36, height=18).to_numpy()
     expected = [[0] * 36 for _ in range(18)]
@@ -205,6 +282,9 @@ def test_a_file_is_written_completely_or_not_at_all(quakes: meridian.Collection,
         quakes.query(filter="magnitude > 3").export(file)
     with pytest.raises(ValueError, match="ends in .parquet"):
         quakes.query().export(tmp_path / "quakes.txt")
+    for name in ("quakes.fgb", "quakes.gpkg", "quakes.PMTiles"):
+        with pytest.raises(ValueError, match=f"the command line does: meridian export earthquakes .*{name}"):
+            quakes.query().export(tmp_path / name)
     assert [path.name for path in tmp_path.iterdir()] == ["quakes.csv"] and file.read_text() == "as it was"
     quakes.query(filter="mag > 99").export(tmp_path / "none.geojson")
     assert json.loads((tmp_path / "none.geojson").read_text()) == {"type": "FeatureCollection", "features": []}

@@ -1,5 +1,6 @@
 import { Appender, type AppendOptions, type NewEvent } from './append.js';
 import { parameters, type Conditions, type Shape } from './conditions.js';
+import type { components } from './contract.js';
 import { pieces, type Http, type Parameters, type RequestOptions } from './http.js';
 import { BrokenOff, Problem } from './problem.js';
 import type { FollowOptions } from './resumed.js';
@@ -131,11 +132,15 @@ export class Collection<P = Properties> {
     return (await this.aggregate(['count'], conditions))[0]?.count ?? 0;
   }
 
-  /** Counts, sums, averages, extremes, percentiles, distinct counts and top values, for each window and value. */
+  /**
+   * Counts, sums, averages, extremes, percentiles, distinct counts and top values, for each window and value. Each function
+   * is a text of its own, such as `'top(type, 2)'`, and its value is under that text.
+   */
   async aggregate<const F extends AggregateFunction>(functions: readonly F[], { signal, window, by, zone, empty, ...conditions }: Whole & Grouping = {}): Promise<Group<F>[]> {
     const asked = this.#asked({ ...parameters(conditions), function: functions, window, by, zone, empty, f: 'json' });
     const answer = await this.http.json('get', '/collections/{c}/aggregate', asked, { signal, timeout: this.#silence(conditions.timeout) });
-    return (answer as { groups: unknown }).groups as Group<F>[];
+    // An answer with `explain` has their number here.
+    return (answer as components['schemas']['Aggregate']).groups.map((group) => named(group, functions));
   }
 
   /** Counts on a grid over `bbox`, by default the world: row by row from the north-west. */
@@ -229,6 +234,24 @@ export class Collection<P = Properties> {
   #silence(timeout: number | undefined): number | undefined {
     return timeout === undefined ? undefined : Math.max(this.http.timeout, timeout + 5_000);
   }
+}
+
+/**
+ * A group under the caller's texts. The server answers under names of its own, such as `percentile(f,50)` for a median, in
+ * the requested order.
+ */
+function named<F extends AggregateFunction>({ window, by, count, ...values }: components['schemas']['Group'], functions: readonly F[]): Group<F> {
+  const group: Record<string, unknown> = { ...(window !== undefined && { window }), ...(by !== undefined && { by }), count };
+  const names = Object.keys(values).filter((name) => !name.startsWith('error('));
+  const others = functions.filter((text) => text !== 'count');
+  if (others.length !== names.length) throw new TypeError(`aggregate: expected a list with one function in each text, not ${JSON.stringify(functions)}`);
+  for (const [at, text] of others.entries()) {
+    const name = names[at] ?? text;
+    group[text] = values[name];
+    const error = values[`error(${name})`];
+    if (error !== undefined) group[`error(${text})`] = error;
+  }
+  return group as Group<F>;
 }
 
 /** The event of a line. */

@@ -58,23 +58,29 @@ export type CreatedToken = Schemas['TokenAnswer'];
 export type TokenInfo = Schemas['TokenInfo'];
 export type Version = Schemas['Version'];
 
+/** A function with an error beside its value. */
+type Estimate = `${'median' | 'distinct'}(${string})` | `${'percentile' | 'top'}(${string},${number})`;
 /** A function of `aggregate`: docs/aggregate.md. */
-export type AggregateFunction =
-  | 'count'
-  | `${'count' | 'sum' | 'avg' | 'min' | 'max' | 'median' | 'distinct'}(${string})`
-  | `percentile(${string},${number})`
-  | `top(${string},${number})`;
+export type AggregateFunction = 'count' | `${'count' | 'sum' | 'avg' | 'min' | 'max'}(${string})` | Estimate;
+/** One of the most frequent values of a field, and the number of events that have it. */
+export interface TopValue {
+  value: string | number | boolean;
+  count: number;
+}
 /** The value of a function in a group: null where no event has the field. */
 export type AggregateValue<F extends AggregateFunction> = F extends `top(${string})`
-  ? { value: string | number | boolean; count: number }[]
+  ? TopValue[]
   : F extends 'count' | `count(${string})` | `distinct(${string})`
     ? number
     : number | null;
-/** One group of an aggregate. `error(NAME)` has the error of a percentile, a median, a distinct count or a top list. */
+/**
+ * One group of an aggregate. Each function has its value under its text as the caller gave it. `error(FUNCTION)` has the
+ * error of a percentile, a median, a distinct count or a top list, 0 where it is exact.
+ */
 export type Group<F extends AggregateFunction = 'count'> = {
   /** `start/end`, where `window` was asked for. */
   window?: string;
   /** The value of the field; of several fields, an object with the value of each. */
   by?: unknown;
   count: number;
-} & { [N in F]: AggregateValue<N> } & { [N in `error(${string})`]?: number };
+} & { [N in F]: AggregateValue<N> } & { [N in Extract<F, Estimate> as `error(${N})`]: number };

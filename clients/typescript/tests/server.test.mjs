@@ -122,6 +122,23 @@ test('aggregates, by window and value; a grid', async () => {
   assert.ok(Math.abs(grid.counts[0] - west) < 100, `${grid.counts[0]} and ${west}`);
 });
 
+test('each function has its value, and its error, under the text that was given', async () => {
+  const functions = ['median(speed)', 'percentile(speed,99.90)', 'top(ship, 2)', 'max(speed)', 'distinct(seen)', 'count'];
+  const [whole] = await spots.aggregate(functions);
+  const estimates = ['median(speed)', 'percentile(speed,99.90)', 'top(ship, 2)', 'distinct(seen)'];
+  assert.deepEqual(Object.keys(whole).sort(), [...functions, ...estimates.map((text) => `error(${text})`)].sort());
+  const speeds = all.map(({ properties: { speed } }) => speed).sort((a, b) => a - b);
+  const rank = (percent) => speeds[Math.ceil((COUNT * percent) / 100) - 1];
+  assert.deepEqual([whole['median(speed)'], whole['percentile(speed,99.90)'], whole['max(speed)']], [rank(50), rank(99.9), 29.9]);
+  assert.deepEqual([whole['error(median(speed))'], whole['error(percentile(speed,99.90))'], whole['error(top(ship, 2))']], [0, 0, 0]);
+  assert.deepEqual(whole['top(ship, 2)'].map(({ count }) => count), [COUNT / 40, COUNT / 40]);
+  const error = whole['error(distinct(seen))'];
+  assert.ok(error > 0 && error < 0.05 && Math.abs(whole['distinct(seen)'] - COUNT) <= error * COUNT);
+  const pairs = await db.collection('earthquakes').aggregate(['median(mag)'], { by: ['net', 'type'], filter: 'mag > 7.5' });
+  assert.deepEqual(pairs, [{ by: { net: 'us', type: 'earthquake' }, count: 1, 'median(mag)': 7.9, 'error(median(mag))': 0 }]);
+  await assert.rejects(spots.aggregate(['max(speed),median(speed)']), { name: 'TypeError', message: /one function in each text/ });
+});
+
 test('tracks: who passed, and the line of one', async () => {
   const objects = await collect(spots.tracks());
   assert.deepEqual(objects.map(({ object }) => object), Array.from({ length: 40 }, (_, n) => `s${String(n).padStart(2, '0')}`));

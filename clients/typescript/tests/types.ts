@@ -16,12 +16,20 @@ export async function accepted(): Promise<void> {
     if (event.geometry?.type === 'Point') event.geometry.coordinates satisfies [number, number];
     void [mag, id];
   }
-  const groups = await quakes.aggregate(['count', 'max(mag)', 'top(place,3)', 'percentile(mag,95)'], { window: 'P1M' });
+  const groups = await quakes.aggregate(['count', 'max(mag)', 'top(place, 3)', 'percentile(mag,95)', 'median(mag)', 'distinct(place)'], { window: 'P1M' });
   for (const group of groups) {
     group.count satisfies number;
     group['max(mag)'] satisfies number | null;
-    group['top(place,3)'] satisfies { value: string | number | boolean; count: number }[];
-    group['error(percentile(mag,95))'] satisfies number | undefined;
+    group['top(place, 3)'] satisfies { value: string | number | boolean; count: number }[];
+    group['median(mag)'] satisfies number | null;
+    group['distinct(place)'] satisfies number;
+    group['error(percentile(mag,95))'] satisfies number;
+    group['error(median(mag))'] satisfies number;
+    group['error(top(place, 3))'] satisfies number;
+    // @ts-expect-error: a maximum is exact, and has no error
+    void group['error(max(mag))'];
+    // @ts-expect-error: the value is under the text that was given
+    void group['top(place,3)'];
   }
   for await (const event of quakes.near([139.7, 35.7], { radius: 1000 })) event.distance satisfies number;
   for await (const event of await quakes.stream({ when: ['enter'], transport: 'websocket' })) event satisfies StreamEvent<Quake>;

@@ -83,8 +83,10 @@ def _opened(folder: str | None, create: bool, saved_searches: bool) -> _Open:
     try:
         native = importlib.import_module("meridian_engine")
     except ImportError as error:
+        # A file, not a name: on PyPI the name is not Meridian's.
         raise MissingExtra(
-            'meridian.open() needs the engine: pip install "meridian-client[engine]"; a server needs none of it: meridian.connect(url)'
+            "meridian.open() needs the engine: pip install meridian_engine-*.whl, which `make wheel` and `make package` build, "
+            "or ./crates/python in the source of Meridian; a server needs none of it: meridian.connect(url)"
         ) from error
     with _lock:
         found = _open.get(folder) if folder is not None else None

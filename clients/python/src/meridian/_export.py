@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -23,6 +24,11 @@ def export(query: Query, file: str | os.PathLike[str]) -> int:
     path = Path(file)
     form = FORMS.get(path.suffix.lower())
     if form is None:
+        if path.suffix.lower() in COMMAND_ONLY:
+            url = query.collection._http.url
+            server = ["--url", url] if url.startswith("http") else []
+            command = shlex.join(["meridian", "export", query.collection.name, str(path), *server])
+            raise ValueError(f"{path}: Python does not write {path.suffix.lower()}, the command line does: {command}")
         raise ValueError(f"{path}: expected a file that ends in {', '.join(FORMS)}")
     # Beside it, so that it can take its place; with the process, so that two exports do not write into each other's.
     partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
@@ -89,3 +95,5 @@ FORMS: dict[str, Callable[[Any, BinaryIO], None]] = {
     ".jsonl": _as_it_comes("ndjson"),
     ".geojsons": _as_it_comes("geojsonseq"),
 }
+COMMAND_ONLY = (".fgb", ".gpkg", ".pmtiles")
+"""Extensions that `meridian export` writes, and this package does not."""

@@ -15,12 +15,13 @@ from .errors import MissingExtra
 
 
 def extra(package: str, name: str | None = None) -> Any:
-    """An optional package, or an error that names the extra with it."""
+    """An optional package, or an error that names it and the extra with it."""
     try:
         return importlib.import_module(package)
     except ImportError as error:
-        wanted = f'pip install "meridian-client[{name or package}]"'
-        raise MissingExtra(f"{package} is not installed: {wanted}") from error
+        # Not the name of this package: on PyPI it is someone else's.
+        source = f'"./clients/python[{name or package}]" in the source of Meridian'
+        raise MissingExtra(f"{package} is not installed: pip install {package}, or {source}") from error
 
 
 def _pandas_types(pandas: Any) -> dict[str, Any]:

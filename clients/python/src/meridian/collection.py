@@ -133,7 +133,7 @@ class Collection:
         self,
         *functions: str,
         window: str | None = None,
-        by: str | None = None,
+        by: str | Sequence[str] | None = None,
         zone: str | None = None,
         empty: bool = False,
         **conditions: Unpack[Conditions],

@@ -62,7 +62,7 @@ def open(
     A folder that is not there is made, unless `create` is false. Without `folder`, all is kept in memory. A folder that
     this process has open is shared, and closed with its last user. `saved_searches` runs those of the folder, with their
     webhooks; sources outside of the folder need a server. `timeout` is the longest silence in seconds, by default any.
-    Needs the package `meridian-engine`, the extra `engine`.
+    Needs the package `meridian-engine`, a wheel that `make wheel` builds (docs/python.md).
 
     >>> import tempfile
     >>> folder = tempfile.TemporaryDirectory()

@@ -12,8 +12,8 @@ from urllib.parse import parse_qs, urlsplit
 import pyarrow as pa
 import urllib3
 
-from . import _frames
-from ._arrow import Batches, numbers
+from . import _frames, _groups
+from ._arrow import Batches
 from ._conditions import parameters
 from ._export import export
 from ._progress import Progress
@@ -121,8 +121,9 @@ class Query:
     def export(self, file: str | os.PathLike[str]) -> int:
         """Writes all events to a file in the form of its extension, and returns its bytes. A file that is there is replaced.
 
-        `.parquet` is GeoParquet, `.arrow` a file and `.arrows` a stream of Arrow, `.csv`, `.geojson`, `.ndjson` or `.geojsonl`,
-        `.geojsons`. The file is written completely or not at all.
+        `.parquet` or `.geoparquet` is GeoParquet, `.arrow` a file and `.arrows` a stream of Arrow. The others are `.csv`,
+        `.geojson` or `.json`, `.ndjson`, `.geojsonl` or `.jsonl` (a feature a line), and `.geojsons` (RFC 8142). The file is
+        written completely or not at all. `.fgb`, `.gpkg` and `.pmtiles` are a `ValueError`: `meridian export` writes them.
 
         >>> import os, tempfile
         >>> file = os.path.join(tempfile.mkdtemp(), "storms.csv")
@@ -191,38 +192,39 @@ class Query:
         self,
         *functions: str,
         window: str | None = None,
-        by: str | None = None,
+        by: str | Sequence[str] | None = None,
         zone: str | None = None,
         empty: bool = False,
     ) -> pa.Table:
-        """A row for each group: `window_start`, `window_end`, `by`, then each function under its name.
+        """A row for each group: `window_start`, `window_end`, the fields of `by`, then each function under its text as given.
 
-        Functions are `count`, `sum(f)`, `avg(f)`, `min(f)`, `max(f)`; `window` is an ISO 8601 duration, `by` a field,
-        `zone` the time zone of the windows, and `empty` lists windows without events too.
+        Functions are `count`, of a field `count(f)`, `sum(f)`, `avg(f)`, `min(f)`, `max(f)`, `median(f)`, `percentile(f,95)`,
+        `distinct(f)`, and `top(f,5)`, a list of the most frequent values with their counts. The last four have their error
+        in the column `error(FUNCTION)` behind them, 0 where they are exact (docs/aggregate.md). `window` is an ISO 8601
+        duration, `by` a field or a list of fields, `zone` the time zone of the windows, and `empty` lists windows without
+        events too.
 
         >>> table = db["earthquakes"].query(filter="mag >= 6").aggregate("count", "max(mag)", window="P1Y")
         >>> table.column_names
         ['window_start', 'window_end', 'count', 'max(mag)']
         >>> table.column("count").to_pylist()
         [4, 3, 7, 24, 7, 28, 24, 12, 12]
+        >>> db["earthquakes"].aggregate("median(mag)", "distinct(place)").to_pylist()
+        [{'median(mag)': 1.36, 'error(median(mag))': 0.0, 'distinct(place)': 54123, 'error(distinct(place))': 0.024375}]
+        >>> db["earthquakes"].aggregate("top(type,1)").column("top(type,1)").to_pylist()
+        [[{'value': 'earthquake', 'count': 153372}]]
+        >>> db["earthquakes"].aggregate("max(mag)", by=["net", "magType"], filter="mag > 7.5").to_pylist()
+        [{'net': 'us', 'magType': 'mww', 'max(mag)': 7.9}]
         """
         self._whole("aggregate")
-        asked = {**parameters(self.conditions), "f": "json", "function": ",".join(functions or ("count",))}
-        asked |= {name: value for name, value in (("window", window), ("by", by), ("zone", zone)) if value}
+        listed = _groups.split(functions or ("count",))
+        asked = {**parameters(self.conditions), "f": "json", "function": ",".join(listed)}
+        fields = by if by is None or isinstance(by, str) else ",".join(by)
+        asked |= {name: value for name, value in (("window", window), ("by", fields), ("zone", zone)) if value}
         if empty:
             asked["empty"] = "true"
         groups = self.collection._get("aggregate", asked)["groups"]
-        columns: dict[str, Any] = {}
-        if window:
-            ends = [group["window"].split("/") for group in groups]
-            for name, at in (("window_start", 0), ("window_end", 1)):
-                texts = pa.array([end[at] for end in ends], type=pa.string())
-                columns[name] = texts.cast(pa.timestamp("us", "UTC"))
-        if by:
-            columns[by] = pa.array([group.get("by") for group in groups])
-        for function in functions or ("count",):
-            columns[function] = numbers([group.get(function) for group in groups])
-        return pa.table(columns)
+        return _groups.to_table(groups, listed, bool(window), self._fields(fields) if fields else [])
 
     def density(self, width: int = 64, height: int = 32) -> Density:
         """Counts on a grid over `bbox`, by default the world.
@@ -300,6 +302,11 @@ class Query:
         http, seconds = self.collection._http, self.conditions.get("timeout")
         silence = None if seconds is None else max(http.timeout, seconds + 5)
         return http.open("GET", self.collection._path("items"), self._parameters(form), timeout=silence)
+
+    def _fields(self, names: str) -> list[str]:
+        """The fields of a list with commas between, as the server reads it: a name with commas stands alone."""
+        alone = "," not in names or names in self.collection.schema["properties"]
+        return [names] if alone else names.split(",")
 
     def _whole(self, what: str) -> None:
         """Refuses a question whose answer would not be about what it says."""

@@ -1,0 +1,74 @@
+"""Groups of an aggregate as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from ._arrow import numbers
+
+ESTIMATES = ("median", "percentile", "distinct", "top")
+"""Functions with an error beside their value."""
+
+
+def split(functions: Sequence[str]) -> list[str]:
+    """Each function of these texts, which may have several with commas between; the server splits them in the same way.
+
+    >>> split(["count, top(type, 2)", "max(mag)"])
+    ['count', 'top(type, 2)', 'max(mag)']
+    """
+    found, depth = [""], 0
+    for character in ",".join(functions):
+        if character == "," and depth == 0:
+            found.append("")
+            continue
+        depth = max(0, depth + (character == "(") - (character == ")"))
+        found[-1] += character
+    return [function.strip() for function in found]
+
+
+def to_table(groups: list[dict[str, Any]], functions: list[str], window: bool, by: list[str]) -> pa.Table:
+    """The columns of the windows, of the fields in `by`, and of each function with its error, under the caller's texts."""
+    columns: list[tuple[str, Any]] = []
+    if window:
+        # An event whose start is open lies in no window.
+        ends = [group["window"].split("/") if "window" in group else (None, None) for group in groups]
+        for name, at in (("window_start", 0), ("window_end", 1)):
+            texts = pa.array([end[at] for end in ends], type=pa.string())
+            columns.append((name, texts.cast(pa.timestamp("us", "UTC"))))
+    for field in by:
+        values = [group.get("by") for group in groups]
+        columns.append((field, pa.array(values if len(by) == 1 else [(value or {}).get(field) for value in values])))
+    names = _names(groups[0], functions) if groups else functions
+    for function, name in zip(functions, names):
+        columns.append((function, _values(function, [group[name] for group in groups])))
+        error = f"error({name})"
+        # Without a group the answer does not say which functions have one.
+        if error in groups[0] if groups else _kind(function) in ESTIMATES:
+            columns.append((f"error({function})", pa.array([group[error] for group in groups], type=pa.float64())))
+    # By position: a field may have the name of another column.
+    return pa.table([values for _, values in columns], names=[name for name, _ in columns])
+
+
+def _names(group: Mapping[str, Any], functions: list[str]) -> list[str]:
+    """The name of each function in the answer, which has them in the requested order.
+
+    The server writes `median(mag)` as `percentile(mag,50)`, and `top(type, 2)` without the space.
+    """
+    others = iter([name for name in group if name not in ("window", "by", "count") and not name.startswith("error(")])
+    return ["count" if function == "count" else next(others) for function in functions]
+
+
+def _kind(function: str) -> str:
+    return function.partition("(")[0]
+
+
+def _values(function: str, values: list[Any]) -> pa.Array:
+    if _kind(function) != "top":
+        return numbers(values)
+    if any(values):
+        return pa.array(values)
+    # Nothing says of which type the values would be.
+    return pa.array(values, type=pa.list_(pa.struct([("value", pa.null()), ("count", pa.int64())])))
