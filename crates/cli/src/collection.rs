@@ -9,7 +9,7 @@ use crate::upload::{StoredCounts, Upload};
 use meridian_backend::{Backend, Collection, Embedded};
 use meridian_model::{Batch, Schema, schema_json};
 use meridian_store::seams::Seams;
-use meridian_store::{Options, Settings, SettingsChange, Store, Write};
+use meridian_store::{Options, Settings, SettingsChange, Store, StoreError, Write};
 use serde_json::{Value, json};
 use std::cell::Cell;
 use std::sync::Arc;
@@ -39,10 +39,27 @@ enum Inner {
 impl CollectionTarget {
     /// Opens the folder (creating it if missing) or asks the server.
     pub fn open(target: Target, name: &str) -> Result<CollectionTarget, Failure> {
+        Self::try_open(target, name)?.map_err(Failure::of_folder)
+    }
+
+    /// Like [`CollectionTarget::open`]; `None` for a folder that another process has open.
+    pub fn open_if_free(target: Target, name: &str) -> Result<Option<CollectionTarget>, Failure> {
+        match Self::try_open(target, name)? {
+            Ok(place) => Ok(Some(place)),
+            Err(StoreError::InUse { .. }) => Ok(None),
+            Err(error) => Err(Failure::of_folder(error)),
+        }
+    }
+
+    /// Opens the folder, whose error is the inner one, or asks the server.
+    fn try_open(target: Target, name: &str) -> Result<Result<CollectionTarget, StoreError>, Failure> {
         meridian_model::schema::validate_name("collection", name).map_err(|e| Failure::Usage(e.to_string()))?;
         let (schema, inner) = match target {
             Target::Folder(folder) => {
-                let store = Arc::new(Store::open(Options::at(folder), Seams::real()).map_err(Failure::of_folder)?);
+                let store = match Store::open(Options::at(folder), Seams::real()) {
+                    Ok(store) => Arc::new(store),
+                    Err(error) => return Ok(Err(error)),
+                };
                 let collection = Embedded::new(store.clone()).collection(TENANT, name)?;
                 (collection.as_ref().map(|c| c.schema()), Inner::Folder { store, collection })
             }
@@ -55,7 +72,7 @@ impl CollectionTarget {
                 (schema.map(Arc::new), Inner::Server(server, Cell::new(usize::MAX)))
             }
         };
-        Ok(CollectionTarget { name: name.to_owned(), schema, inner })
+        Ok(Ok(CollectionTarget { name: name.to_owned(), schema, inner }))
     }
 
     /// The collection's schema; `None` if there is no such collection.

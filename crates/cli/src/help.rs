@@ -35,6 +35,9 @@ fn paragraphs(text: &str) -> String {
 }
 
 #[cfg(test)]
+mod pages;
+
+#[cfg(test)]
 mod tests {
     use super::paragraphs;
 

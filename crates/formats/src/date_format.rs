@@ -11,10 +11,14 @@ pub struct DateFormat {
 }
 
 /// Patterns for a column that looks like times, the likeliest first.
+/// Seconds come without a fraction first: a pattern with one reads them too.
 const CUSTOMARY: &[&str] = &[
+    "%d.%m.%Y %H:%M:%S",
     "%d.%m.%Y %H:%M:%S%.f",
     "%d.%m.%Y %H:%M",
     "%d.%m.%Y",
+    "%d/%m/%Y %H:%M:%S",
+    "%m/%d/%Y %H:%M:%S",
     "%d/%m/%Y %H:%M:%S%.f",
     "%m/%d/%Y %H:%M:%S%.f",
     "%m/%d/%Y %I:%M:%S %p",
@@ -23,13 +27,20 @@ const CUSTOMARY: &[&str] = &[
     "%m/%d/%Y %I:%M %p",
     "%d/%m/%Y",
     "%m/%d/%Y",
+    "%d-%m-%Y %H:%M:%S",
     "%d-%m-%Y %H:%M:%S%.f",
     "%d-%m-%Y %H:%M",
     "%d-%m-%Y",
+    // As GDAL writes times into CSV and KML.
+    "%Y/%m/%d %H:%M:%S%z",
+    "%Y/%m/%d %H:%M:%S%.f%z",
+    "%Y/%m/%d %H:%M:%S",
     "%Y/%m/%d %H:%M:%S%.f",
     "%Y/%m/%d %H:%M",
     "%Y/%m/%d",
+    "%Y.%m.%d %H:%M:%S",
     "%Y.%m.%d %H:%M:%S%.f",
+    "%Y-%m-%d %H:%M:%S %z",
     "%Y%m%dT%H%M%S%z",
     "%Y%m%dT%H%M%SZ",
     "%Y%m%d%H%M%S",
@@ -44,7 +55,7 @@ const CUSTOMARY: &[&str] = &[
 
 impl DateFormat {
     /// Parses a pattern in `strftime` notation. Dates: `%d` day, `%m` month, `%b` name of a month, `%Y` year. Times:
-    /// `%H` hour, `%M` minute, `%S` second, `%.f` fraction, `%z` offset.
+    /// `%H` hour, `%M` minute, `%S` second, `%.f` fraction, `%z` offset: `+02`, `+0200` or `+02:00`.
     pub fn new(pattern: &str) -> Result<DateFormat, Invalid> {
         // A pattern that cannot format a time cannot parse one.
         let sample = jiff::Timestamp::UNIX_EPOCH.to_zoned(jiff::tz::TimeZone::UTC);
@@ -71,7 +82,12 @@ impl DateFormat {
 }
 
 fn iso(pattern: &str, text: &str) -> Option<String> {
-    let parts = BrokenDownTime::parse(pattern, text).ok()?;
+    let parse = |pattern: &str| BrokenDownTime::parse(pattern, text).ok();
+    let parts = parse(pattern).or_else(|| {
+        // jiff reads four digits as `%z`. Many programs write two for whole hours, or a colon.
+        let short = pattern.contains("%z").then(|| pattern.replace("%z", "%:::z"))?;
+        parse(&short)
+    })?;
     if pattern.contains("%s") {
         return parts.to_timestamp().ok().map(|stamp| stamp.to_string());
     }
@@ -114,7 +130,9 @@ pub(crate) fn fitting(texts: &[&str], others_max: usize) -> Vec<&'static str> {
             fewest = others;
             found.clear();
         }
-        if others == fewest && !texts.is_empty() {
+        // One with a fraction fits wherever the same one without does: it is found only if some texts have a fraction.
+        let whole_seconds = pattern.replace("%.f", "");
+        if others == fewest && !texts.is_empty() && !found.contains(&whole_seconds.as_str()) {
             found.push(*pattern);
         }
     }
@@ -133,6 +151,12 @@ mod tests {
             ("%m/%d/%Y %I:%M %p", "01/31/2026 1:05 PM", Some("2026-01-31T13:05:00")),
             ("%Y%m%dT%H%M%S%z", "20260131T120500+0530", Some("2026-01-31T12:05:00+05:30")),
             ("%Y%m%dT%H%M%SZ", "20260131T120500Z", Some("2026-01-31T12:05:00Z")),
+            ("%Y/%m/%d %H:%M:%S%z", "1984/09/14 00:00:00+00", Some("1984-09-14T00:00:00+00:00")),
+            ("%Y/%m/%d %H:%M:%S%z", "1984/09/14 00:00:00-0330", Some("1984-09-14T00:00:00-03:30")),
+            ("%Y/%m/%d %H:%M:%S%z", "1984/09/14 00:00:00+05:30", Some("1984-09-14T00:00:00+05:30")),
+            ("%Y/%m/%d %H:%M:%S%.f%z", "1984/09/14 00:00:00.25+01", Some("1984-09-14T00:00:00.25+01:00")),
+            ("%Y/%m/%d %H:%M:%S%z", "1984/09/14 00:00:00", None),
+            ("%Y/%m/%d %H:%M:%S%z", "1984/09/14 00:00:00+0", None),
             ("%d %b %Y", "3 Feb 2026", Some("2026-02-03")),
             ("%d.%m.%Y", "31.02.2026", None),
             ("%d.%m.%Y", "31.01.2026 12:05", None),
@@ -152,6 +176,11 @@ mod tests {
         // Of two patterns that fit nearly all texts, the one that fits more.
         assert_eq!(fitting(&["01/31/2026", "03/04/2026", "05/06/2026", "unknown"], 2), ["%m/%d/%Y"]);
         assert!(guess(&["01/31/2026", "unknown"]).is_empty() && fitting(&["unknown"], 1).is_empty());
+        // GDAL's form, and no fraction where the data have none.
+        assert_eq!(guess(&["1984/09/14 00:00:00+00", "2026/01/31 12:05:00+0530"]), ["%Y/%m/%d %H:%M:%S%z"]);
+        assert_eq!(guess(&["1984/09/14 00:00:00", "2026/01/31 12:05:09"]), ["%Y/%m/%d %H:%M:%S"]);
+        assert_eq!(guess(&["1984/09/14 00:00:00", "2026/01/31 12:05:09.5"]), ["%Y/%m/%d %H:%M:%S%.f"]);
+        assert_eq!(guess(&["01/02/2026 00:00:00"]), ["%d/%m/%Y %H:%M:%S", "%m/%d/%Y %H:%M:%S"]);
         assert!(guess(&["Tuesday"]).is_empty() && guess(&[]).is_empty());
     }
 }

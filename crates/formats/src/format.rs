@@ -1,14 +1,17 @@
 //! Formats by name, media type and content.
 
+mod foreign;
 mod magic;
 
 use crate::json::Json;
 use std::fmt;
 
+pub use foreign::ForeignFormat;
+
 /// A format of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Format {
-    /// One GeoJSON Feature or FeatureCollection (RFC 7946).
+    /// One GeoJSON Feature or FeatureCollection (RFC 7946), or an array of features or flat objects.
     GeoJson,
     /// GeoJSON text sequence (RFC 8142): features, each after a record separator.
     GeoJsonSeq,
@@ -165,8 +168,7 @@ impl Format {
     /// Guesses the format of a file from its first bytes (decompressed, some KiB are enough) and, if these are
     /// ambiguous, from its name. `None` if nothing fits.
     pub fn detect(name: &str, first: &[u8]) -> Option<Format> {
-        // The byte order mark of UTF-8, which spreadsheets write before CSV.
-        let first = first.strip_prefix(&[0xef, 0xbb, 0xbf]).unwrap_or(first);
+        let first = without_mark(first);
         if first.starts_with(b"PAR1") {
             return Some(Format::GeoParquet);
         }
@@ -187,6 +189,7 @@ impl Format {
                 Some(Format::NdJson | Format::GeoJsonSeq) => Format::NdJson,
                 _ => json_kind(&first[start.unwrap_or(0)..]),
             }),
+            Some(b'[') if magic::is_array_of_objects(&first[start.unwrap_or(0)..]) => Some(Format::GeoJson),
             None | Some(0) => named.filter(|named| !named.has_mark() || start.is_none()),
             Some(_) => match named {
                 Some(Format::Csv) | None if looks_like_gdelt(first) => Some(Format::Gdelt),
@@ -196,13 +199,11 @@ impl Format {
             },
         }
     }
-}
 
-impl Format {
-    /// Returns the name of an unsupported kind of file, by its content and name. Such a file can be read once ogr2ogr
-    /// has converted it.
-    pub fn foreign(name: &str, first: &[u8]) -> Option<&'static str> {
-        magic::foreign(name, first)
+    /// Returns the format of a file that is not read, by its content and name. Ask before [`Format::detect`], which
+    /// takes some of these files for tables or lines of JSON.
+    pub fn foreign(name: &str, first: &[u8]) -> Option<ForeignFormat> {
+        foreign::foreign(name, first)
     }
 
     /// Returns whether a file is read in place, by its name: it is read from its end, or has companion files.
@@ -222,13 +223,24 @@ impl fmt::Display for Format {
     }
 }
 
-pub(crate) fn name_hint(name: &str) -> Option<Format> {
+/// Returns bytes without the byte order mark of UTF-8, which spreadsheets write before CSV.
+fn without_mark(first: &[u8]) -> &[u8] {
+    first.strip_prefix(&[0xef, 0xbb, 0xbf]).unwrap_or(first)
+}
+
+/// Returns the name of a file in lower case, without its folder and the extension of its compression.
+fn bare_name(name: &str) -> String {
     let mut name = name.rsplit('/').next().unwrap_or("").to_ascii_lowercase();
     for packed in [".gz", ".zst", ".zstd"] {
         if let Some(bare) = name.strip_suffix(packed) {
             name = bare.to_owned();
         }
     }
+    name
+}
+
+pub(crate) fn name_hint(name: &str) -> Option<Format> {
+    let name = bare_name(name);
     let (stem, ending) = name.rsplit_once('.')?;
     match ending {
         // GDELT names its exports `20260131.export.CSV`.
@@ -332,7 +344,8 @@ mod tests {
         #[test]
         fn any_bytes_and_any_name_are_some_format_or_none(name in "\\PC{0,12}", bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             let _ = Format::detect(&name, &bytes);
-            let _ = Format::detect(&name, &[b"{", bytes.as_slice()].concat());
+            let object = [b"{", bytes.as_slice()].concat();
+            let _ = (Format::detect(&name, &object), Format::foreign(&name, &object), Format::foreign(&name, &bytes));
         }
     }
 
@@ -376,6 +389,9 @@ mod tests {
             ("x.xlsx", "PK\u{3}\u{4}......xl/workbook.xml", None),
             ("log.txt", "\\s:st1,c:1641168000*00\\!AIVDM,1,1,,A,1,0*00\n", Some(Format::Nmea)),
             ("prices.csv", "$USD,1\n", Some(Format::Csv)),
+            ("", "[{\"a\":1},\n{\"a\":2}]", Some(Format::GeoJson)),
+            ("x.ndjson", "\n[\n  {\"a\":1}", Some(Format::GeoJson)),
+            ("", "[id],[lon],[lat]\n1,2,3\n", Some(Format::Csv)),
         ] {
             assert_eq!(Format::detect(name, first.as_bytes()), expected, "{name} {first}");
         }

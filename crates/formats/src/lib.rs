@@ -45,7 +45,7 @@ mod write;
 pub use compress::{decompress, decompress_body, is_compressed, peek};
 pub use date_format::DateFormat;
 pub use error::{MISTAKES_MAX, ReadError};
-pub use format::Format;
+pub use format::{ForeignFormat, Format};
 pub use gdelt::gdelt_schema;
 pub use guard::decoder_panics;
 pub use infer::{Inference, infer, infer_path, infer_prefix};

@@ -93,7 +93,7 @@ fn read_as(format: Format, bytes: &[u8], schema: &Arc<Schema>, on_error: OnError
 /// GeoJSON documents (RFC 7946), compressed or not.
 pub fn geojson(bytes: &[u8]) {
     read(Format::GeoJson, bytes, &ANY);
-    let _ = Format::detect("a", bytes);
+    let _ = (Format::detect("a", bytes), Format::foreign("a", bytes));
     let mut plain = Vec::new();
     if let Ok(stream) = decompress(source(bytes)) {
         let _ = stream.take(UNPACKED_BYTES).read_to_end(&mut plain);

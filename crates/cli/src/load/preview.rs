@@ -55,10 +55,22 @@ pub fn run(
 /// Returns the schema of the collection, if it exists; does not create a missing folder.
 fn existing(args: &LoadArgs) -> Result<Option<Arc<Schema>>, Failure> {
     let target = args.target.resolve();
-    if matches!(&target, Target::Folder(folder) if !folder.is_dir()) {
+    let folder = match &target {
+        Target::Folder(folder) if !folder.is_dir() => return Ok(None),
+        Target::Folder(folder) => folder.display().to_string(),
+        Target::Server(_) => String::new(),
+    };
+    let Some(place) = CollectionTarget::open_if_free(target, &args.collection)? else {
+        // A preview writes nothing, so the lock of a server keeps it only from the schema of the collection.
+        if !args.quiet {
+            eprintln!(
+                "note: the data folder {folder} is in use by another process: this is the preview of a new collection; \
+                 --url http://127.0.0.1:7117 asks a server whether {} exists",
+                args.collection
+            );
+        }
         return Ok(None);
-    }
-    let place = CollectionTarget::open(target, &args.collection)?;
+    };
     let schema = place.schema();
     place.close()?;
     Ok(schema)

@@ -44,7 +44,10 @@ impl Source {
             let file = File::open(path).map_err(failed)?;
             let meta = file.metadata().map_err(failed)?;
             if meta.is_dir() {
-                return Err(Failure::Usage(format!("{} is a folder: name the files in it", path.display())));
+                // A file geodatabase is a folder.
+                let name = path.display().to_string();
+                let folder = || format!("{name} is a folder: name the files in it");
+                return Err(Failure::Usage(refusal(name.trim_end_matches('/'), &[]).unwrap_or_else(folder)));
             }
             (path.display().to_string(), meta.is_file().then_some(meta.len()), Box::new(file))
         };
@@ -58,10 +61,7 @@ impl Source {
             return Err(Failure::Bad(format!("{name}: the input is empty: there is nothing to load")));
         }
         let head = &sample[..sample.len().min(64 << 10)];
-        let format = match format.or_else(|| Format::detect(&name, head)) {
-            Some(format) => format,
-            None => return Err(Failure::Usage(unknown(&name, head))),
-        };
+        let format = format.map_or_else(|| detect(&name, head), Ok)?;
         let sample_is_all = sample.len() < SAMPLE_BYTES;
         // Decompressed data cannot be read from its end: it is read into memory, within limits.
         let in_place = size.is_some() && lies_plain(path) && (format.reads_in_place() || head.starts_with(ZIP));
@@ -139,15 +139,32 @@ fn lies_plain(path: &Path) -> bool {
     File::open(path).and_then(|mut f| f.read_exact(&mut first)).is_ok() && !is_compressed(&first)
 }
 
-/// Returns the refusal of an input in an unsupported format, with the command that converts it.
-fn unknown(name: &str, head: &[u8]) -> String {
-    match Format::foreign(name, head) {
-        Some(kind) => {
-            let line = format!("ogr2ogr -t_srs EPSG:4326 converted.fgb {}", quoted(name));
-            format!("{name}: {kind} is not read: convert it: {line}")
-        }
-        None => format!("{name}: the format cannot be detected from the content: give it with --format"),
+/// Returns the format of an input, by its content and name.
+fn detect(name: &str, head: &[u8]) -> Result<Format, Failure> {
+    // First: some formats that are not read look like a table, or like lines of JSON.
+    if let Some(refusal) = refusal(name, head) {
+        return Err(Failure::Usage(refusal));
     }
+    Format::detect(name, head).ok_or_else(|| {
+        Failure::Usage(format!("{name}: the format cannot be detected from the content: give it with --format"))
+    })
+}
+
+/// Returns the refusal of an input in a format that is not read, with the command that converts it.
+fn refusal(name: &str, head: &[u8]) -> Option<String> {
+    let foreign = Format::foreign(name, head)?;
+    let what = format!("{name}: {} is not read", foreign.name);
+    // GDAL knows several formats by their extension, and opens no compressed file of these.
+    let unpacked = [(".gz", "gunzip -k"), (".zst", "zstd -d")]
+        .into_iter()
+        .find_map(|(ending, tool)| name.strip_suffix(ending).map(|plain| (plain, tool)));
+    Some(match unpacked {
+        Some((plain, tool)) => {
+            let then = foreign.conversion(&quoted(plain));
+            format!("{what}: decompress it ({tool} {}) and {then}", quoted(name))
+        }
+        None => format!("{what}: {}", foreign.conversion(&quoted(name))),
+    })
 }
 
 /// Returns a sentence for a read error of an input: its first error.

@@ -66,8 +66,8 @@ fn line(input: &str, rejected: &RejectedEvent<'_>) -> String {
     line
 }
 
-/// Command that flattens nested objects: the names on the path to a value are joined by dots.
-const FLATTEN: &str = r#"jq -c 'def flat($way): if type == "object" then to_entries[] | .key as $key | .value | flat($way + [$key]) else {($way | join(".")): .} end; [flat([])] | add'"#;
+/// Command that flattens nested objects, of an array too: the names on the path to a value are joined by dots.
+const FLATTEN: &str = r#"jq -c 'def flat($way): if type == "object" then to_entries[] | .key as $key | .value | flat($way + [$key]) else {($way | join(".")): .} end; if type == "array" then .[] else . end | [flat([])] | add'"#;
 
 /// Returns the option that accepts an input refused for this error, or the command that converts it.
 pub fn hint(name: &str, error: &ReadError, options: &ReadOptions) -> String {
@@ -87,7 +87,7 @@ pub fn hint(name: &str, error: &ReadError, options: &ReadOptions) -> String {
         }
         _ if detail.starts_with("an object: a property") => {
             format!(
-                "\nin newline-delimited JSON, this makes flat objects of nested ones: {FLATTEN}{from} > flat.ndjson"
+                "\nin newline-delimited JSON, or an array, this makes flat objects of nested ones: {FLATTEN}{from} > flat.ndjson"
             )
         }
         Invalid { line: Some(_), .. } if options.on_error != OnError::Skip => {

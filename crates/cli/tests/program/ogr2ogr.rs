@@ -1,6 +1,6 @@
-//! GDAL's own client of OGC API – Features copies a collection, page by page.
+//! GDAL's own client of OGC API – Features copies a collection, page by page, and ogr2ogr converts files to load.
 
-use crate::common::{Server, meridian_with_input, need};
+use crate::common::{Server, meridian, meridian_with_input, need};
 use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::process::Command;
@@ -126,4 +126,48 @@ fn ogr2ogr_hands_its_filters_to_the_server() {
     let (rows, _, said) = ask("time >= '2026-01-28 23:00:00'");
     assert_eq!(rows, 0, "{said}");
     assert!(said.contains("2026/01/28 00:00:00"), "{said}");
+}
+
+#[test]
+fn the_command_of_a_refusal_makes_a_file_that_is_loaded_with_its_places() {
+    need("ogr2ogr", "gdal-bin");
+    let folder = tempfile::tempdir().unwrap();
+    let here = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let table = here("spots.csv");
+    std::fs::write(&table, "name,lon,lat\na,13.4,52.5\nb,2.35,48.8\n").unwrap();
+    let points = ["-oo", "X_POSSIBLE_NAMES=lon", "-oo", "Y_POSSIBLE_NAMES=lat", "-a_srs", "EPSG:4326"];
+    let numbers = ["-oo", "AUTODETECT_TYPE=YES"];
+    let files = [
+        ("MapInfo File", "tab.tab", &points[..]),
+        ("MapInfo File", "mif.mif", &points[..]),
+        ("GML", "gml.gml", &points[..]),
+        ("SQLite", "places.sqlite", &points[..]),
+        ("SQLite", "rows.sqlite", &numbers[..]),
+        ("XLSX", "xlsx.xlsx", &numbers[..]),
+        ("ODS", "ods.ods", &numbers[..]),
+        ("ESRI Shapefile", "dbf.dbf", &numbers[..]),
+    ];
+    for (driver, file, options) in files {
+        let made = Command::new("ogr2ogr").args(["-f", driver, &here(file), &table]).args(options).output().unwrap();
+        assert!(made.status.success(), "{file}: {}", String::from_utf8_lossy(&made.stderr));
+    }
+    let point = r#"{"type":"Point","coordinates":[13,52]}"#;
+    let topology = format!(
+        r#"{{"type":"Topology","objects":{{"spots":{{"type":"GeometryCollection","geometries":[{point},{point}]}}}},"arcs":[]}}"#
+    );
+    std::fs::write(here("topo.json"), topology).unwrap();
+    for file in files.map(|(_, file, _)| file).into_iter().chain(["topo.json"]) {
+        let refusal = meridian(&["load", "spots", &here(file), "--data", &here("kept")]).ended(2);
+        let command = &refusal.err[refusal.err.find("ogr2ogr").unwrap()..];
+        // The user names the table.
+        let command = command.trim_end().replace("TABLE", "spots");
+        let out = tempfile::tempdir().unwrap();
+        let run = Command::new("sh").args(["-c", &command]).current_dir(out.path()).output().unwrap();
+        assert!(run.status.success(), "{command}: {}", String::from_utf8_lossy(&run.stderr));
+        let made = std::fs::read_dir(out.path()).unwrap().map(|entry| entry.unwrap().path()).next();
+        let made = made.unwrap_or_else(|| panic!("{command}: no file"));
+        let data = out.path().join("data");
+        let loaded = meridian(&["load", "spots", made.to_str().unwrap(), "--data", data.to_str().unwrap()]).ended(0);
+        assert!(loaded.out.contains("Point") && loaded.out.contains("spots: 2 events in"), "{command}: {}", loaded.out);
+    }
 }

@@ -5,6 +5,7 @@ use meridian_formats::decompress;
 use serde_json::Value;
 use std::io::{Cursor, Read};
 use std::path::Path;
+use std::process::Command;
 
 const SPOTS: &str = "id,lon,lat,time,name,size,open\n\
     a,2.35,48.86,2026-01-01T00:00:00Z,Paris,2.5,true\n\
@@ -119,6 +120,13 @@ fn a_preview_shows_the_events_and_writes_nothing() {
         assert!(run.out.contains(words), "{words}: {}", run.out);
     }
     assert!(!missing.exists());
+    // The lock of a server keeps a preview only from the schema of a collection that exists.
+    let server = Server::start(&missing);
+    meridian_with_input(&args, SPOTS.as_bytes()).ended(0).says(&["is in use by another process", "--url"]);
+    let asked = ["load", "spots", "-", "--format", "csv", "--preview", "--url", &server.url];
+    let run = meridian_with_input(&asked, SPOTS.as_bytes()).ended(0);
+    assert!(!run.err.contains("in use"), "{}", run.err);
+    server.stop("TERM");
     // An event that a load would refuse is refused here.
     let wrong = SPOTS.replace("48.86", "148.86");
     meridian_with_input(&args, wrong.as_bytes()).ended(1).says(&["line 2"]);
@@ -143,6 +151,20 @@ fn values_that_were_not_taken_are_named_with_the_option_that_takes_them() {
 }
 
 #[test]
+fn an_array_of_objects_is_loaded() {
+    let folder = tempfile::tempdir().unwrap();
+    let array = r#"[{"lon":13.4,"lat":52.5,"time":"2026-01-01T00:00:00Z","name":"a"},
+ {"lon":2.35,"lat":48.8,"time":"2026-01-02T00:00:00Z","name":"b"}]"#;
+    let run = meridian_with_input(&["load", "spots", "-", "--data", text(folder.path())], array.as_bytes()).ended(0);
+    assert!(run.out.contains("Point") && run.out.contains("date-time"), "{}", run.out);
+    assert_eq!(common::count_in_folder("spots", folder.path()), 2);
+    // Nested objects are refused with a command that takes an array apart.
+    let nested = r#"[{"user":{"name":"a"},"n":1},{"user":{"name":"b"},"n":2}]"#;
+    let args = ["load", "nested", "-", "--data", text(folder.path())];
+    meridian_with_input(&args, nested.as_bytes()).ended(1).says(&["user: an object", "then .[] else"]);
+}
+
+#[test]
 fn a_file_of_another_kind_is_refused_with_the_command_that_converts_it() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("old roads.gml");
@@ -153,6 +175,27 @@ fn a_file_of_another_kind_is_refused_with_the_command_that_converts_it() {
     run.says(&["GML", "ogr2ogr -t_srs EPSG:4326 converted.", &format!("'{}'", text(&file))]);
     let gml = std::fs::read(&file).unwrap();
     meridian_with_input(&["load", "roads", "-", "--data", text(&kept)], &gml).ended(2).says(&["/vsistdin/"]);
+    // What looks like a table, or like a line of JSON, is refused as well, and so is a folder of another program.
+    let geodatabase = folder.path().join("roads.gdb");
+    std::fs::create_dir(&geodatabase).unwrap();
+    meridian(&["load", "roads", text(&geodatabase), "--data", text(&kept)]).ended(2).says(&["a file geodatabase"]);
+    assert!(Command::new("gzip").arg("-k").arg(&file).status().unwrap().success());
+    let packed = folder.path().join("old roads.gml.gz");
+    meridian(&["load", "roads", text(&packed), "--data", text(&kept)]).ended(2).says(&[
+        "GML",
+        &format!("(gunzip -k '{}')", text(&packed)),
+        &format!("'{}'\n", text(&file)),
+    ]);
+    for (name, content, words) in [
+        ("roads.tab", &b"!table\n!version 300\n!charset Neutral\n\nDefinition Table\n"[..], "MapInfo"),
+        ("roads.topojson", b"{\"type\":\"Topology\"}\n", "ogr2ogr -a_srs EPSG:4326 converted."),
+        ("esri.json", b"{\"geometryType\":\"esriGeometryPoint\",\"spatialReference\":{\"wkid\":4326}}", "Esri JSON"),
+        ("roads.dbf", b"\x03\x7e\x0b\x1d\x02\0\0\0\xa1\0\x57\0\0\0\0\0,", "ogr2ogr converted.csv"),
+    ] {
+        let file = folder.path().join(name);
+        std::fs::write(&file, content).unwrap();
+        meridian(&["load", "roads", text(&file), "--data", text(&kept)]).ended(2).says(&[words, "ogr2ogr "]);
+    }
     // The project's own page is not in any format of events.
     let page = data("README.md");
     meridian(&["load", "page", text(&page), "--format", "flatgeobuf", "--data", text(&kept)]).ended(1);

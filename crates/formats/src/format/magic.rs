@@ -64,28 +64,8 @@ pub(super) fn is_sentence(first: &[u8]) -> bool {
     named && line.get(start + 6) == Some(&b',') && line[start..].contains(&b'*')
 }
 
-/// Returns the name of an unsupported kind of file.
-pub(super) fn foreign(name: &str, first: &[u8]) -> Option<&'static str> {
-    let name = name.to_ascii_lowercase();
-    let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
-    Some(match ending {
-        "gml" => "GML",
-        "tab" | "mif" | "mid" if !first.contains(&b'\t') => "MapInfo",
-        "gdb" => "a file geodatabase",
-        "osm" => "OpenStreetMap XML",
-        "dxf" => "DXF",
-        "dgn" => "DGN",
-        "xlsx" => "an Excel workbook",
-        "ods" => "an OpenDocument spreadsheet",
-        "topojson" => "TopoJSON",
-        "nc" => "NetCDF",
-        "mbtiles" | "sqlite" | "db" => "an SQLite database",
-        "jml" => "OpenJUMP GML",
-        "e00" => "an Arc/Info export",
-        _ if name.ends_with(".osm.pbf") => "OpenStreetMap PBF",
-        _ if first.starts_with(b"SQLite format 3\0") => "an SQLite database",
-        _ if find(&first[..first.len().min(XML_HEAD)], b"opengis.net/gml").is_some() => "GML",
-        _ if first.trim_ascii_start().starts_with(b"<") => "XML of another kind",
-        _ => return None,
-    })
+/// Returns whether an array begins, whose first element is an object, or which is empty.
+pub(super) fn is_array_of_objects(first: &[u8]) -> bool {
+    let inside = first.strip_prefix(b"[").map(<[u8]>::trim_ascii_start);
+    inside.is_some_and(|inside| inside.starts_with(b"{") || inside.trim_ascii_end() == b"]")
 }

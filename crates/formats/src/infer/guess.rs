@@ -198,7 +198,7 @@ impl Guess {
         }
         schema.validate()?;
         let mut notes = std::mem::take(&mut self.notes);
-        notes.extend(notes::of(&self.columns, &schema, self.events, options));
+        notes.extend(notes::of(&self.columns, &schema, self.events, self.features, options));
         Ok(Inference { schema, notes })
     }
 

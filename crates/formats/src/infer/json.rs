@@ -16,14 +16,18 @@ use crate::values::{blame, text_list};
 use meridian_model::Invalid;
 use std::io::Read;
 
-/// Inspects the features of a GeoJSON document.
+/// Inspects the features of a GeoJSON document, or the objects of an array.
 pub(crate) fn document(source: Box<dyn Read + Send>, options: &ReadOptions, cut: bool) -> Result<Guess, Fault> {
     let mut features = Features::new(source, options);
-    let mut guess = Guess::of_features();
+    let mut guess = Guess::default();
     while guess.events < options.sample_rows as u64 {
-        let seen = features.next_with(|text| {
+        let seen = features.next_with(|text, is_element| {
             whole(text, cut)?;
+            if is_element {
+                return object(text, &mut guess, options);
+            }
             try_alone(options, Guess::of_features(), |scratch| feature(text, scratch, options))?;
+            guess.features = true;
             feature(text, &mut guess, options).map_err(Fault::from)
         });
         match seen {
@@ -52,20 +56,7 @@ pub(crate) fn lines(
             Some(range) => {
                 let text = record(input.bytes(range))?;
                 whole(text, cut)?;
-                match object_kind(Json::new(text))? {
-                    ObjectKind::Feature => {
-                        try_alone(options, Guess::of_features(), |scratch| feature(text, scratch, options))?;
-                        guess.features = true;
-                        feature(text, &mut guess, options)?;
-                    }
-                    ObjectKind::Flat => {
-                        try_alone(options, Guess::default(), |scratch| flat(text, scratch, options))?;
-                        flat(text, &mut guess, options)?;
-                    }
-                    ObjectKind::OtherGeoJson(kind) => {
-                        return Err(Invalid::field("type", format!("expected a Feature, found a {kind}")).into());
-                    }
-                }
+                object(text, &mut guess, options)?;
                 Ok(true)
             }
         });
@@ -77,6 +68,25 @@ pub(crate) fn lines(
         }
     }
     Ok(guess)
+}
+
+/// Records a feature, or an object of plain keys.
+fn object(text: &str, guess: &mut Guess, options: &ReadOptions) -> Result<(), Fault> {
+    match object_kind(Json::new(text))? {
+        ObjectKind::Feature => {
+            try_alone(options, Guess::of_features(), |scratch| feature(text, scratch, options))?;
+            guess.features = true;
+            feature(text, guess, options)?;
+        }
+        ObjectKind::Flat => {
+            try_alone(options, Guess::default(), |scratch| flat(text, scratch, options))?;
+            flat(text, guess, options)?;
+        }
+        ObjectKind::OtherGeoJson(kind) => {
+            return Err(Invalid::field("type", format!("expected a Feature, found a {kind}")).into());
+        }
+    }
+    Ok(())
 }
 
 /// If unreadable events are left out, nothing of them may be recorded, so each is parsed first.

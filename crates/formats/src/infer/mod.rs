@@ -6,6 +6,7 @@ mod guess;
 mod json;
 mod kinds;
 mod notes;
+mod places;
 mod table;
 mod trend;
 

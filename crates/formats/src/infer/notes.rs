@@ -1,32 +1,67 @@
 //! Notes for the user of a load: interpretations of a sample that were considered and not adopted.
 
 use super::column::{Column, FEW};
-use super::kinds;
+use super::{kinds, places};
 use crate::date_format::{fits, fitting};
 use crate::options::ReadOptions;
-use crate::roles::{LAT, LON, TIME, rank};
+use crate::roles::{INTERVALS, TIME, rank};
 use meridian_model::error::shorten;
 use meridian_model::{FieldType, Schema, TimeRole};
 
 const TIMES: u8 = kinds::TIME | kinds::LOCAL_TIME;
-const NUMBERS: u8 = kinds::INT | kinds::FLOAT;
+pub(super) const NUMBERS: u8 = kinds::INT | kinds::FLOAT;
 
-/// Returns sentences about the columns that became fields.
-pub(super) fn of(columns: &[Column], schema: &Schema, events: u64, options: &ReadOptions) -> Vec<String> {
+/// Returns sentences about the columns that became fields. `features` have their geometry apart from their columns.
+pub(super) fn of(
+    columns: &[Column],
+    schema: &Schema,
+    events: u64,
+    features: bool,
+    options: &ReadOptions,
+) -> Vec<String> {
+    let (no_time, no_place) = (schema.time == TimeRole::None, schema.geometry.is_none());
     // Columns that may be the time or the place get one note for that, and none as fields.
-    let time = (schema.time == TimeRole::None).then(|| partly_timed(columns, events, options)).flatten();
-    let place = schema.geometry.is_none().then(|| placed(columns)).flatten();
+    let time = no_time.then(|| partly_timed(columns, events, options)).flatten();
+    let place = (no_place && !features).then(|| places::placed(columns)).flatten();
     let mut roles: Vec<&str> = time.iter().map(|(name, _)| *name).collect();
     roles.extend(place.iter().flat_map(|(names, _)| names));
+    let wants_time = no_time && time.is_none();
     let of_fields = columns.iter().filter(|column| !roles.contains(&column.name.as_str())).filter_map(|column| {
         let kind = schema.fields.get(schema.field_index(&column.name)?)?.kind;
-        of_column(column, kind).map(|note| format!("column {}: {note}", shorten(&column.name)))
+        let as_time = if wants_time { as_time(column, events) } else { None };
+        of_column(column, kind, as_time).map(|note| format!("column {}: {note}", shorten(&column.name)))
     });
-    of_fields.chain(time.map(|(_, note)| note)).chain(place.map(|(_, note)| note)).collect()
+    let nothing = (no_time && no_place && time.is_none() && place.is_none()).then(|| nowhere(features));
+    let of_fields: Vec<String> = of_fields.collect();
+    let of_roles = time.map(|(_, note)| note).into_iter().chain(place.map(|(_, note)| note));
+    of_fields.into_iter().chain(of_roles).chain(nothing).collect()
 }
 
-/// Returns a note on an alternative interpretation of a column.
-fn of_column(column: &Column, kind: FieldType) -> Option<String> {
+/// Returns the note on events without place and time: no map and no line of time shows them.
+fn nowhere(features: bool) -> String {
+    if features {
+        "no event has a geometry, and no property is taken as the time: --time names one".to_owned()
+    } else {
+        let options = "--lon and --lat, or --geometry, name the place, and --time the time";
+        format!("no column is taken as the place or the time: {options}")
+    }
+}
+
+/// Returns the option that takes a column of each event as the time, if its name does not show that it is one.
+fn as_time(column: &Column, events: u64) -> Option<String> {
+    let is_end = INTERVALS.iter().any(|(start, end)| rank(&column.name, &[*start, *end]).is_some());
+    let unusual = rank(&column.name, TIME).is_none() && !is_end;
+    (unusual && column.values == events).then(|| format!("--time {}", shell(&column.name)))
+}
+
+/// Quotes the name of a column for a shell.
+pub(super) fn shell(name: &str) -> String {
+    let plain = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || "_-.:@".contains(c));
+    if plain { name.to_owned() } else { format!("'{}'", name.replace('\'', "'\\''")) }
+}
+
+/// Returns a note on an alternative interpretation of a column; `as_time` is the option that takes it as the time.
+fn of_column(column: &Column, kind: FieldType, as_time: Option<String>) -> Option<String> {
     let kinds = column.but_few_texts();
     let kept_as_text = kind == FieldType::Text && kinds != 0;
     if column.plain > 0
@@ -37,12 +72,17 @@ fn of_column(column: &Column, kind: FieldType) -> Option<String> {
         return Some(note);
     }
     match kinds {
-        kinds::TEXT => of_texts(column),
+        kinds::TEXT => of_texts(column, as_time),
         k if k & kinds::LOCAL_TIME != 0 && k & !TIMES == 0 && kept_as_text && column.plain == 0 => {
-            Some(if column.dates == column.values {
-                "dates, kept as text: a schema with the format date keeps them as days".to_owned()
-            } else {
-                "times without a zone, kept as text: --zone UTC, or another zone, reads them".to_owned()
+            let dates = column.dates == column.values;
+            Some(match as_time {
+                Some(option) if dates => format!("dates, kept as text: {option} takes them as the time"),
+                Some(option) => {
+                    let options = format!("{option} and --zone UTC, or another zone,");
+                    format!("times without a zone, kept as text: {options} take them as the time")
+                }
+                None if dates => "dates, kept as text: a schema with the format date keeps them as days".to_owned(),
+                None => "times without a zone, kept as text: --zone UTC, or another zone, reads them".to_owned(),
             })
         }
         kinds::INT
@@ -54,7 +94,7 @@ fn of_column(column: &Column, kind: FieldType) -> Option<String> {
                     Some(format!("looks like times as numbers since 1970, kept as integers: --epoch {unit} reads them"))
                 }
                 FieldType::Text => {
-                    let (what, name) = (misfits(column, "number", "numbers"), shorten(&column.name));
+                    let (what, name) = (misfits(column, "number", "numbers"), shell(&column.name));
                     let reads = format!("--epoch {unit} --time {name} --invalid skip reads them");
                     Some(format!("looks like times as numbers since 1970, kept as text: {what}: {reads}"))
                 }
@@ -71,7 +111,7 @@ fn of_column(column: &Column, kind: FieldType) -> Option<String> {
 }
 
 /// Counts the texts among the values of a column, and shows one.
-fn misfits(column: &Column, one: &str, several: &str) -> String {
+pub(super) fn misfits(column: &Column, one: &str, several: &str) -> String {
     let example = shorten(column.texts.first().map_or("", String::as_str));
     let (are, noun) = if column.plain == 1 { ("is", one) } else { ("are", several) };
     format!("{} of {} values {are} no {noun}, such as {example:?}", column.plain, column.values)
@@ -110,7 +150,7 @@ fn of_decimals(column: &Column) -> Option<String> {
     })
 }
 
-fn of_texts(column: &Column) -> Option<String> {
+fn of_texts(column: &Column, as_time: Option<String>) -> Option<String> {
     let texts: Vec<&str> = column.texts.iter().map(|text| text.trim()).collect();
     let patterns = fitting(&texts, texts.len() / FEW);
     if let Some((first, rest)) = patterns.split_first() {
@@ -122,9 +162,9 @@ fn of_texts(column: &Column) -> Option<String> {
         // A pattern without a zone reads local times, whose zone the file does not name.
         let is_local = ["%H", "%I"].iter().any(|hour| first.contains(hour)) && !first.contains("%z");
         let zone = if is_local { " and --zone" } else { "" };
-        return Some(format!(
-            "looks like times such as {example}{but}, kept as text: --date-format '{first}'{other}{zone}{skip} reads them"
-        ));
+        let time = as_time.map_or_else(String::new, |option| format!(" and {option}"));
+        let options = format!("--date-format '{first}'{other}{time}{zone}{skip}");
+        return Some(format!("looks like times such as {example}{but}, kept as text: {options} reads them"));
     }
     mostly(&texts, is_pair).map(|example| {
         let (example, but) = (shorten(example), but(&texts, is_pair));
@@ -212,51 +252,9 @@ fn partly_timed<'a>(columns: &'a [Column], events: u64, options: &ReadOptions) -
     let local = column.kinds & kinds::LOCAL_TIME != 0 && column.dates < timed && options.zone.is_none();
     let zone = if local { " --zone UTC" } else { "" };
     let note = format!(
-        "column {name}: {without} of {events} events {have} no time in it{example}, kept as a field: --time {name}{zone} \
-         --invalid skip takes it and leaves them out"
+        "column {name}: {without} of {events} events {have} no time in it{example}, kept as a field: --time {option}{zone} \
+         --invalid skip takes it and leaves them out",
+        option = shell(&column.name)
     );
     Some((&column.name, note))
-}
-
-/// Finds columns that look like a place and were not used as one, and the note on them.
-fn placed(columns: &[Column]) -> Option<(Vec<&str>, String)> {
-    if let Some(shapes) = columns.iter().find(|c| c.plain > 0 && c.but_few_texts() == kinds::SHAPE) {
-        let (what, name) = (misfits(shapes, "geometry", "geometries"), shorten(&shapes.name));
-        let taken = format!("--geometry {name} --invalid skip takes it and leaves these events out");
-        return Some((vec![&shapes.name], format!("column {name}: {what}, kept as text: {taken}")));
-    }
-    let numeric = |c: &&Column| c.values > 0 && c.but_few_texts() & !NUMBERS == 0;
-    let like = |words: &[&str], names: &[&str]| {
-        let fits = |c: &&Column| {
-            let name = c.name.to_ascii_lowercase();
-            rank(&name, names).is_some() || words.iter().any(|word| name.contains(word))
-        };
-        columns.iter().filter(numeric).find(fits)
-    };
-    let lat = like(&["latitude", "lat_", "_lat", "northing"], LAT)?;
-    let lon = like(&["longitude", "lon_", "_lon", "lng", "easting"], LON).filter(|lon| lon.name != lat.name)?;
-    let (x, y) = (shorten(&lon.name), shorten(&lat.name));
-    let names = vec![lon.name.as_str(), lat.name.as_str()];
-    if lon.trend.magnitude() > 180.0 || lat.trend.magnitude() > 90.0 {
-        let line = format!("-oo X_POSSIBLE_NAMES={x} -oo Y_POSSIBLE_NAMES={y} -s_srs EPSG:CODE");
-        let note = format!(
-            "columns {x} and {y}: positions of a projected system, not taken: ogr2ogr {line} -t_srs EPSG:4326 converted.fgb {}",
-            crate::reference::INPUT
-        );
-        return Some((names, note));
-    }
-    let bad: Vec<String> = [lon, lat]
-        .iter()
-        .filter(|column| column.plain > 0)
-        .map(|column| format!("{}: {}", shorten(&column.name), misfits(column, "number", "numbers")))
-        .collect();
-    let note = match bad.is_empty() {
-        true => format!("columns {x} and {y}: may be positions, not taken: --lon {x} --lat {y} takes them"),
-        false => format!(
-            "columns {x} and {y}: may be positions, not taken ({}): --lon {x} --lat {y} --invalid skip takes them and leaves \
-             these events out",
-            bad.join("; ")
-        ),
-    };
-    Some((names, note))
 }

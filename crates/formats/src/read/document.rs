@@ -1,4 +1,4 @@
-//! A GeoJSON document: one feature, or a collection followed feature by feature.
+//! A GeoJSON document: one feature, a collection followed feature by feature, or an array of features or flat objects.
 
 use super::feature::{FeatureSetter, check_crs};
 use super::{Records, Step, json_or_text};
@@ -27,7 +27,11 @@ impl Document {
 impl Records for Document {
     fn next(&mut self, builder: &mut BatchBuilder) -> Result<Step, Fault> {
         let setter = &mut self.setter;
-        match self.features.next_with(|text| setter.feature(text, builder).map_err(Fault::from))? {
+        let set = |text: &str, is_element| match is_element {
+            true => setter.object(text, builder).map_err(Fault::from),
+            false => setter.feature(text, builder).map_err(Fault::from),
+        };
+        match self.features.next_with(set)? {
             Some(()) => Ok(Step::Event),
             None => Ok(Step::End),
         }
@@ -46,10 +50,12 @@ impl Records for Document {
     }
 }
 
-/// Cuts a GeoJSON document into the texts of its features.
+/// Cuts a GeoJSON document, or an array, into the texts of its features or objects.
 pub(crate) struct Features {
     input: Input,
     place: State,
+    /// Whether the document is an array, as many services return it, and no GeoJSON object.
+    is_array: bool,
     /// Ordinal of the last feature returned, from 1.
     pub(crate) ordinal: u64,
     /// Members before `features`, kept because the document may itself be a feature.
@@ -73,6 +79,7 @@ impl Features {
         Features {
             input: Input::new(source, options),
             place: State::Start,
+            is_array: false,
             ordinal: 0,
             head: Vec::new(),
             kind: None,
@@ -82,14 +89,18 @@ impl Features {
         }
     }
 
-    /// Passes the text of the next feature to `take`; `None` after the last one.
-    pub(crate) fn next_with<T>(&mut self, take: impl FnOnce(&str) -> Result<T, Fault>) -> Result<Option<T>, Fault> {
+    /// Passes the text of the next feature to `take`, with whether it is an element of an array, which may be a flat
+    /// object too; `None` after the last one.
+    pub(crate) fn next_with<T>(
+        &mut self,
+        take: impl FnOnce(&str, bool) -> Result<T, Fault>,
+    ) -> Result<Option<T>, Fault> {
         if self.place == State::Start {
             if !self.open()? {
                 // A document without features is one feature, made of the members seen so far.
                 self.place = State::End;
                 self.ordinal = 1;
-                return take(utf8(&self.head)?).map(Some);
+                return take(utf8(&self.head)?, false).map(Some);
             }
             self.place = State::Features { first: true };
         }
@@ -98,7 +109,10 @@ impl Features {
             b']' => {
                 self.input.consume(1);
                 self.place = State::End;
-                self.close()?;
+                if !self.is_array {
+                    self.close()?;
+                }
+                self.finish()?;
                 return Ok(None);
             }
             b',' if !first => self.input.consume(1),
@@ -109,7 +123,7 @@ impl Features {
         self.ordinal += 1;
         let range = self.value()?;
         self.last = Some(range.clone());
-        take(utf8(self.input.bytes(range))?).map(Some)
+        take(utf8(self.input.bytes(range))?, self.is_array).map(Some)
     }
 
     /// Returns the bytes of the last feature returned.
@@ -122,10 +136,14 @@ impl Features {
         let Some(found) = self.input.next_byte()? else {
             return Err(Fault::stop(Invalid::new("the input is empty: expected a GeoJSON object").at_line(1)));
         };
-        if found != b'{' {
+        if !matches!(found, b'{' | b'[') {
             return Err(self.wrong("a GeoJSON object", found));
         }
         self.input.consume(1);
+        if found == b'[' {
+            self.is_array = true;
+            return Ok(true);
+        }
         self.head.push(b'{');
         let mut first = true;
         while let Some(key) = self.member(&mut first)? {
@@ -173,14 +191,14 @@ impl Features {
                 "expected a GeoJSON object of \"type\":\"FeatureCollection\"",
             )));
         }
-        self.finish()
+        Ok(())
     }
 
     fn finish(&mut self) -> Result<(), Fault> {
         match self.input.next_byte()? {
             None => Ok(()),
             Some(_) => Err(Fault::stop(Invalid::new(
-                "something follows the end of the GeoJSON document; features a line each are read as ndjson",
+                "something follows the end of the document; objects a line each are read as ndjson",
             ))),
         }
     }

@@ -69,6 +69,17 @@ impl FeatureSetter {
         FeatureSetter { roles, seen, event: 0, ids_into, id_property, survey }
     }
 
+    /// Sets the event that a GeoJSON feature, or an object of plain keys, holds.
+    pub(crate) fn object(&mut self, text: &str, builder: &mut BatchBuilder) -> Result<(), Invalid> {
+        match object_kind(Json::new(text))? {
+            ObjectKind::Feature => self.feature(text, builder),
+            ObjectKind::Flat => self.flat(text, builder),
+            ObjectKind::OtherGeoJson(kind) => {
+                Err(Invalid::field("type", format!("expected a Feature, found a {kind}")))
+            }
+        }
+    }
+
     /// Sets the event that a GeoJSON feature holds; members that GeoJSON does not define are left out.
     pub(crate) fn feature(&mut self, text: &str, builder: &mut BatchBuilder) -> Result<(), Invalid> {
         let mut json = Json::new(text);

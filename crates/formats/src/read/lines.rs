@@ -1,10 +1,9 @@
 //! One JSON value per record: NDJSON (one per line) and GeoJSON text sequences (RFC 8142).
 
-use super::feature::{FeatureSetter, ObjectKind, object_kind};
+use super::feature::FeatureSetter;
 use super::{Records, Step, json_or_text};
 use crate::error::Fault;
 use crate::input::{Input, RecordEnd, utf8};
-use crate::json::Json;
 use crate::options::ReadOptions;
 use crate::survey::EventNotes;
 use meridian_model::{BatchBuilder, Invalid, Schema};
@@ -47,14 +46,7 @@ impl Records for Lines {
             None => Ok(Step::End),
             Some(range) => {
                 self.last = range.clone();
-                let text = record(self.input.bytes(range))?;
-                match object_kind(Json::new(text))? {
-                    ObjectKind::Feature => setter.feature(text, builder)?,
-                    ObjectKind::Flat => setter.flat(text, builder)?,
-                    ObjectKind::OtherGeoJson(kind) => {
-                        return Err(Invalid::field("type", format!("expected a Feature, found a {kind}")).into());
-                    }
-                }
+                setter.object(record(self.input.bytes(range))?, builder)?;
                 Ok(Step::Event)
             }
         }

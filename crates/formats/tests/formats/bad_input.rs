@@ -150,7 +150,11 @@ fn broken_json_is_told() {
     for (text, words) in [
         ("", "the input is empty"),
         ("  \n ", "the input is empty"),
-        ("[1]", "a GeoJSON object was expected"),
+        ("1", "a GeoJSON object was expected"),
+        ("[1]", "'{' was expected"),
+        ("[,]", "a value was expected"),
+        ("[] x", "ndjson"),
+        ("[", "ends"),
         (r#"{"type":"FeatureCollection"}"#, "no array of features"),
         (r#"{"features":[]}"#, "FeatureCollection"),
         (r#"{"type":"FeatureCollection","features":[]} x"#, "ndjson"),

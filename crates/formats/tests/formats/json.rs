@@ -57,6 +57,38 @@ fn a_collection_is_inferred_read_and_written_back() {
 }
 
 #[test]
+fn an_array_is_read_as_its_elements_on_a_line_each() {
+    let flat = [
+        "{\"lon\":1,\"lat\":2.5,\"time\":\"2026-01-31T12:00:00Z\",\"name\":\"a}, [b]\"}",
+        "{ \"lon\": 3,\n  \"lat\": 4,\n  \"time\": \"2026-01-31T13:00:00Z\", \"name\": null }",
+    ];
+    let features = [
+        r#"{"type":"Feature","id":"a","geometry":{"type":"Point","coordinates":[1,2.5]},"properties":{"time":"2026-01-31T12:00:00Z"}}"#,
+        r#"{"type":"Feature","id":"b","geometry":null,"properties":{"time":"2026-01-31T13:00:00Z"}}"#,
+    ];
+    for elements in [flat, features] {
+        let array = format!("[\n{}\n]\n", elements.join(" ,\n"));
+        let lines = elements.map(|element| element.replace('\n', " ")).join("\n");
+        assert_eq!(Format::detect("", array.as_bytes()), Some(Format::GeoJson));
+        let schema = inferred(Format::GeoJson, &array);
+        assert_eq!(schema, inferred(Format::NdJson, &lines));
+        assert!(schema.geometry == Some(GeometryType::Point) && schema.time != TimeRole::None, "{schema:?}");
+        let batch = read(Format::GeoJson, &array, &schema).unwrap();
+        assert_eq!(batch.rows(), 2);
+        assert_eq!(batch.columns(), read(Format::NdJson, &lines, &schema).unwrap().columns());
+        // Cut off after the first element, a sample gives the schema of that element.
+        let first =
+            infer_prefix(Format::GeoJson, &array.as_bytes()[..array.len() - 10], &ReadOptions::default()).unwrap();
+        assert_eq!(first.schema.geometry, Some(GeometryType::Point));
+    }
+    let schema = inferred(Format::NdJson, flat[0]);
+    let bad = format!("[{},{{\"lon\":\"x\"}},{}]", flat[0], flat[1]);
+    let Err(ReadError::Invalid(mistakes)) = read(Format::GeoJson, &bad, &schema) else { panic!("expected mistakes") };
+    let lines: Vec<_> = mistakes.iter().map(|m| (m.line, m.field.as_deref())).collect();
+    assert_eq!(lines, [(Some(2), Some("lon"))]);
+}
+
+#[test]
 fn mistakes_are_collected_or_stop_the_reading() {
     let schema = inferred(Format::GeoJson, TWO);
     let good = r#"{"type":"Feature","id":"a","geometry":null,"properties":{"time":"2026-01-31T12:00:00Z"}}"#;

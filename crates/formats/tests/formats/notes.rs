@@ -16,9 +16,18 @@ fn table(header: &str, rows: usize, row: impl Fn(usize) -> String) -> String {
     format!("{header}\n{}\n", rows.join("\n"))
 }
 
-/// Asserts that a table has a single note, which contains each of these parts.
-fn noted(text: &str, options: &ReadOptions, words: &[&str]) {
+/// Start of the note on events without place and time.
+const NOWHERE: &str = "no column is taken as the place or the time";
+
+/// Returns the notes on the columns of a table.
+fn notes_of(text: &str, options: &ReadOptions) -> Vec<String> {
     let notes = guess(Format::Csv, text, options).notes;
+    notes.into_iter().filter(|note| !note.starts_with(NOWHERE)).collect()
+}
+
+/// Asserts that the columns of a table have a single note, which contains each of these parts.
+fn noted(text: &str, options: &ReadOptions, words: &[&str]) {
+    let notes = notes_of(text, options);
     assert_eq!(notes.len(), 1, "{notes:?}");
     for word in words {
         assert!(notes[0].contains(word), "{word}: {}", notes[0]);
@@ -53,7 +62,7 @@ fn a_bad_cell_does_not_take_the_place_away_in_silence() {
     // A column with many texts is not a coordinate.
     let text = table("lon,lat", 20, |i| if i < 3 { "n/a,1.5".to_owned() } else { "2.5,1.5".to_owned() });
     assert_eq!(guess(Format::Csv, &text, &skip()).schema.geometry, None);
-    assert_eq!(guess(Format::Csv, &text, &skip()).notes, Vec::<String>::new());
+    assert_eq!(notes_of(&text, &skip()), Vec::<String>::new());
     let text = table("geom", 20, |i| if i == 3 { "none".to_owned() } else { "\"POINT (1 2)\"".to_owned() });
     noted(&text, &ReadOptions::default(), &["1 of 20 values is no geometry", "--geometry geom --invalid skip"]);
     assert_eq!(guess(Format::Csv, &text, &skip()).schema.geometry, Some(GeometryType::Point));
@@ -121,7 +130,7 @@ fn few_texts_among_numbers_and_times_are_counted_with_the_option_that_reads_the_
     assert_eq!(kind(&guess(Format::Csv, &mag, &skip()), "mag"), FieldType::Text);
     // Codes are not mistaken numbers.
     let house = table("house", 20, |i| format!("{i}{}", if i == 4 { "a" } else { "" }));
-    assert_eq!(guess(Format::Csv, &house, &plain).notes, Vec::<String>::new());
+    assert_eq!(notes_of(&house, &plain), Vec::<String>::new());
     let seen = table("time,seen", 20, |i| {
         format!("2026-01-31T12:00:00Z,{}", if i == 4 { "never" } else { "2026-01-31T12:00:00Z" })
     });
@@ -157,4 +166,63 @@ fn numbers_with_separators_and_projected_positions_are_said() {
     noted("depth;n\n12,5;2\n4;1\n", &plain, &["--decimal-comma"]);
     let text = "easting,northing\n392000.5,5820000\n392001.5,5820001\n";
     noted(text, &plain, &["projected", "X_POSSIBLE_NAMES=easting -oo Y_POSSIBLE_NAMES=northing"]);
+}
+
+#[test]
+fn the_times_of_gdal_are_known_and_read() {
+    let plain = ReadOptions::default();
+    for (zone, pattern) in [("+00", "%Y/%m/%d %H:%M:%S%z"), ("+0530", "%Y/%m/%d %H:%M:%S%z"), ("", "%Y/%m/%d %H:%M:%S")]
+    {
+        let text = table("time,lon,lat", 20, |i| format!("1984/09/{} 00:00:00{zone},1.5,2.5", i + 10));
+        let reads = if zone.is_empty() { " and --zone reads them" } else { " reads them" };
+        noted(&text, &plain, &[&format!("--date-format '{pattern}'{reads}")]);
+        let options = ReadOptions {
+            date_format: Some(DateFormat::new(pattern).unwrap()),
+            zone: Some(meridian_model::time::zone("UTC").unwrap()),
+            ..ReadOptions::default()
+        };
+        let guess = guess(Format::Csv, &text, &options);
+        assert_eq!((guess.schema.time, guess.notes), (TimeRole::Instant(0), Vec::new()));
+        let schema = Arc::new(guess.schema);
+        let read = read_all(Format::Csv, text.clone().into_bytes(), &schema, &options, &BatchLimits::default());
+        assert_eq!(read.unwrap().rows(), 20);
+    }
+}
+
+#[test]
+fn a_time_with_an_unusual_name_is_said_with_the_option_that_names_it() {
+    let plain = ReadOptions::default();
+    let days = table("lon,lat,datum", 20, |i| format!("1.5,2.5,2026-01-{}", i + 10));
+    noted(&days, &plain, &["column datum: dates, kept as text: --time datum takes them as the time"]);
+    let named = |name: &str| ReadOptions { time: Some(name.into()), ..ReadOptions::default() };
+    let guessed = guess(Format::Csv, &days, &named("datum"));
+    assert_eq!((guessed.schema.time, kind(&guessed, "datum")), (TimeRole::Instant(0), FieldType::Date));
+    let local = table("lon,lat,am um", 20, |i| format!("1.5,2.5,2026-01-{} 12:00", i + 10));
+    noted(&local, &plain, &["--time 'am um' and --zone UTC"]);
+    let dotted = table("lon,lat,datum", 20, |i| format!("1.5,2.5,{}.01.2026", i + 10));
+    noted(&dotted, &plain, &["--date-format '%d.%m.%Y' and --time datum reads them"]);
+    // Events that have a time keep their other days as fields.
+    let both = table("time,datum", 20, |i| format!("2026-01-31T12:00:00Z,2026-01-{}", i + 10));
+    noted(&both, &plain, &["a schema with the format date keeps them as days"]);
+    // The option would be refused for a column that some events lack.
+    let some = table("lon,lat,datum", 20, |i| {
+        format!("1.5,2.5,{}", if i < 5 { String::new() } else { format!("{}.01.2026", i + 10) })
+    });
+    noted(&some, &plain, &["--date-format '%d.%m.%Y' reads them"]);
+}
+
+#[test]
+fn events_without_place_and_time_are_said() {
+    let notes = guess(Format::Csv, "name,size\na,1\nb,2\n", &ReadOptions::default()).notes;
+    assert_eq!(notes.len(), 1, "{notes:?}");
+    for word in [NOWHERE, "--lon and --lat", "--geometry", "--time"] {
+        assert!(notes[0].contains(word), "{word}: {}", notes[0]);
+    }
+    let feature = r#"{"type":"Feature","geometry":null,"properties":{"lat":1,"lon":2}}"#;
+    let notes = guess(Format::GeoJson, feature, &ReadOptions::default()).notes;
+    assert!(notes.len() == 1 && notes[0].contains("--time") && !notes[0].contains("--lon"), "{notes:?}");
+    // A place or a time is enough.
+    for text in ["lon,lat\n1.5,2.5\n", "time,n\n2026-01-31T12:00:00Z,1\n"] {
+        assert_eq!(guess(Format::Csv, text, &ReadOptions::default()).notes, Vec::<String>::new());
+    }
 }
