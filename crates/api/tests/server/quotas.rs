@@ -203,6 +203,19 @@ fn what_questions_read_and_answers_send_is_charged_after_the_fact() {
 }
 
 #[test]
+fn what_a_short_query_reads_is_charged_too() {
+    // Few events: these queries run on the thread that read their request, and are charged when they are complete.
+    for path in ["items?limit=10", "aggregate?function=count", "tiles/WebMercatorQuad/0/0/0?density=true"] {
+        let shared = Shared::start(json!({}));
+        assert_eq!(shared.post(&shared.harbour, 300).status, 201);
+        shared.limit(json!({"scanned_bytes_per_second": 1}));
+        let answer = shared.get(&format!("/collections/ships/{path}&filter=name%20LIKE%20'%25a%25'"));
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        refused(&shared.get("/collections/ships/items"), "scanned_bytes_per_second", 1);
+    }
+}
+
+#[test]
 fn a_search_reads_within_the_quota_of_a_request_and_names_it() {
     let shared = Shared::start(json!({}));
     let made = shared.ask(

@@ -11,3 +11,5 @@ pub(crate) const TEXT: u8 = 32;
 pub(crate) const LIST: u8 = 64;
 /// A geometry.
 pub(crate) const SHAPE: u8 = 128;
+/// Both kinds of numbers.
+pub(crate) const NUMBERS: u8 = INT | FLOAT;

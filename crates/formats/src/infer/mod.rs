@@ -9,6 +9,7 @@ mod notes;
 mod places;
 mod table;
 mod trend;
+mod wording;
 
 use crate::error::ReadError;
 use crate::format::Format;

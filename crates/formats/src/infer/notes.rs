@@ -1,6 +1,7 @@
 //! Notes for the user of a load: interpretations of a sample that were considered and not adopted.
 
 use super::column::{Column, FEW};
+use super::wording::{misfits, shell};
 use super::{kinds, places};
 use crate::date_format::{fits, fitting};
 use crate::options::ReadOptions;
@@ -9,7 +10,6 @@ use meridian_model::error::shorten;
 use meridian_model::{FieldType, Schema, TimeRole};
 
 const TIMES: u8 = kinds::TIME | kinds::LOCAL_TIME;
-pub(super) const NUMBERS: u8 = kinds::INT | kinds::FLOAT;
 
 /// Returns sentences about the columns that became fields. `features` have their geometry apart from their columns.
 pub(super) fn of(
@@ -54,19 +54,13 @@ fn as_time(column: &Column, events: u64) -> Option<String> {
     (unusual && column.values == events).then(|| format!("--time {}", shell(&column.name)))
 }
 
-/// Quotes the name of a column for a shell.
-pub(super) fn shell(name: &str) -> String {
-    let plain = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || "_-.:@".contains(c));
-    if plain { name.to_owned() } else { format!("'{}'", name.replace('\'', "'\\''")) }
-}
-
 /// Returns a note on an alternative interpretation of a column; `as_time` is the option that takes it as the time.
 fn of_column(column: &Column, kind: FieldType, as_time: Option<String>) -> Option<String> {
     let kinds = column.but_few_texts();
     let kept_as_text = kind == FieldType::Text && kinds != 0;
     if column.plain > 0
         && kept_as_text
-        && column.kinds & !(kinds::TEXT | NUMBERS) == 0
+        && column.kinds & !(kinds::TEXT | kinds::NUMBERS) == 0
         && let Some(note) = of_decimals(column)
     {
         return Some(note);
@@ -103,18 +97,15 @@ fn of_column(column: &Column, kind: FieldType, as_time: Option<String>) -> Optio
         }
         k if k & !TIMES == 0 && kept_as_text && column.plain > 0 => Some(few(column, "time", "times")),
         // Codes such as 12a are legitimate texts.
-        k if k & !NUMBERS == 0 && kept_as_text && column.plain > 0 && !column.texts.iter().any(|t| has_digit(t)) => {
+        k if k & !kinds::NUMBERS == 0
+            && kept_as_text
+            && column.plain > 0
+            && !column.texts.iter().any(|t| has_digit(t)) =>
+        {
             Some(few(column, "number", "numbers"))
         }
         _ => None,
     }
-}
-
-/// Counts the texts among the values of a column, and shows one.
-pub(super) fn misfits(column: &Column, one: &str, several: &str) -> String {
-    let example = shorten(column.texts.first().map_or("", String::as_str));
-    let (are, noun) = if column.plain == 1 { ("is", one) } else { ("are", several) };
-    format!("{} of {} values {are} no {noun}, such as {example:?}", column.plain, column.values)
 }
 
 /// Returns the note on a field that is a text because of a few of its values.

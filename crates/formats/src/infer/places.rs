@@ -2,7 +2,7 @@
 
 use super::column::Column;
 use super::kinds;
-use super::notes::{NUMBERS, misfits, shell};
+use super::wording::{misfits, shell};
 use crate::roles::{LAT, LON, rank};
 use meridian_model::error::shorten;
 
@@ -105,7 +105,7 @@ pub(super) fn placed(columns: &[Column]) -> Option<(Vec<&str>, String)> {
         return Some((vec![&shapes.name], format!("column {name}: {what}, kept as text: {taken}")));
     }
     let like = |coordinate: &Coordinate| {
-        let numeric = |c: &&Column| c.values > 0 && c.but_few_texts() & !NUMBERS == 0;
+        let numeric = |c: &&Column| c.values > 0 && c.but_few_texts() & !kinds::NUMBERS == 0;
         columns.iter().filter(numeric).find(|c| coordinate.fits(c))
     };
     let lat = like(&LATITUDE)?;
