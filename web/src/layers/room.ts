@@ -87,7 +87,7 @@ export class LayersRoom {
     const { app } = this;
     const view = app.view();
     const palette = app.map()?.palette() ?? LIGHT;
-    const names = ['Meridian', 'blue', 'orange', 'green', 'pink', 'yellow', 'sky', 'indigo', 'wine'];
+    const names = ['Meridian', 'blue', 'violet', 'green', 'pink', 'olive', 'sky', 'indigo', 'pine'];
     const held = $('colors').contains(document.activeElement);
     $('colors').replaceChildren(
       ...[palette.point, ...palette.categories].map((color, i) => {
