@@ -43,7 +43,7 @@ export interface MapEvents {
 }
 
 /** Room of the tools at both sides of the map, and of the notes and the legend of two layers at its foot, in pixels. */
-const SIDE = 62;
+const SIDE = 70;
 const FOOT = 116;
 
 const feature = (geometry: Feature['geometry']): Feature => ({ type: 'Feature', properties: {}, geometry });
