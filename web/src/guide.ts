@@ -42,10 +42,14 @@ export function emptyCollection(id: string, title: string): HTMLElement {
   return box;
 }
 
+/** What to say of events without a place. The histogram is shown only where they have a time. */
+export const sayNoPlace = (title: string, timed: boolean): string =>
+  timed ? `The events of ${title} have a time but no place. Use the histogram below and the table.` : `The events of ${title} have neither a place nor a time. Use the table.`;
+
 /** A collection whose events have no geometry. */
-export function noPlace(title: string): HTMLElement {
+export function noPlace(title: string, timed: boolean): HTMLElement {
   const box = make('div');
-  box.append(make('h2', '', 'No places to show'), make('p', '', `The events of ${title} have a time but no place. Use the histogram below and the table.`));
+  box.append(make('h2', '', 'No places to show'), make('p', '', sayNoPlace(title, timed)));
   return box;
 }
 

@@ -176,7 +176,7 @@ function openCollection(): void {
       showOverlay(guide.emptyCollection(id, collection.title));
       return showControls();
     }
-    if (schema.geometry === null) showOverlay(guide.noPlace(collection.title));
+    if (schema.geometry === null) showOverlay(guide.noPlace(collection.title, schema.times.length > 0 && collection.interval !== null));
     else if (!mapView) showOverlay(guide.noWebGl());
     if (mapView && schema.geometry !== null) {
       if (view.camera) mapView.jump(view.camera);

@@ -4,7 +4,7 @@ import { AttributionControl, Map as MapLibre, NavigationControl, ScaleControl, s
 import { Problem, problemOf } from './api';
 import { constrainIn, minZoomOf } from './constrain';
 import { Draw, type DrawKind } from './draw';
-import { roughNote, type BaseMap } from './basemap';
+import { ROUGH_ZOOM, roughNote, type BaseMap } from './basemap';
 import { eventLayerIds } from './eventstyle';
 import { fileLayerIds, type FileLayer } from './files/drawn';
 import { MAIN, Pictures, type Layer } from './layers/pictures';
@@ -41,6 +41,10 @@ export interface MapEvents {
   /** The drawing of the events has changed. */
   pictured?(): void;
 }
+
+/** Room of the tools at both sides of the map, and of the notes and the legend of two layers at its foot, in pixels. */
+const SIDE = 70;
+const FOOT = 116;
 
 const feature = (geometry: Feature['geometry']): Feature => ({ type: 'Feature', properties: {}, geometry });
 const points = (list: readonly LngLat[]): number[][] => list.map(([x, y]) => [x, y]);
@@ -229,8 +233,15 @@ export class MapView {
     const wide = east < west ? east + 360 : east;
     // A single place needs its surroundings, a walk does not.
     const maxZoom = wide > west || north > south ? 16 : 11;
-    const padding = Math.min(36, this.map.getContainer().clientWidth / 24);
-    this.map.fitBounds([west, Math.max(south, -75), wide, Math.min(north, 78)], { padding, maxZoom, animate, linear: true, duration: 400 });
+    const room = this.map.getContainer();
+    const margin = Math.min(36, room.clientWidth / 24);
+    const box: [number, number, number, number] = [west, Math.max(south, -75), wide, Math.min(north, 78)];
+    const camera = this.map.cameraForBounds(box, { padding: margin, maxZoom });
+    // A few places must not lie under the tools and notes of the map; events of half a continent may.
+    const close = (camera?.zoom ?? 0) >= ROUGH_ZOOM;
+    const side = Math.min(SIDE, room.clientWidth / 5);
+    const padding = close ? { top: margin, bottom: Math.min(FOOT, room.clientHeight / 4), left: side, right: side } : margin;
+    this.map.fitBounds(box, { padding, maxZoom, animate, linear: true, duration: 400 });
   }
 
   /** Shows layers from the lowest to the uppermost; `active` is the one that is asked about. */

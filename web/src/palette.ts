@@ -15,7 +15,7 @@ export interface Palette {
   /** From the min of a field to its max. Cold, as counts are warm: the two never look like each other. */
   readonly values: Ramp;
   readonly point: string;
-  /** Values of a text, and layers beside each other: told apart by hue and lightness (after Okabe and Ito 2008). */
+  /** Values of a text, and layers beside each other: told apart by hue and lightness. None is warm, as counts are. */
   readonly categories: readonly string[];
   /** Values of a text that have no colour of their own. */
   readonly other: string;
@@ -38,7 +38,7 @@ export const LIGHT: Palette = {
   counts: ['#fbc07a', '#f38b43', '#d94f33', '#a0243d', '#560f33'],
   values: ['#6fcfbb', '#44adc2', '#2f88c6', '#3063bb', '#34429d'],
   point: '#dd5a3c',
-  categories: ['#0072b2', '#d55e00', '#009e73', '#b8578f', '#e69f00', '#3fa0d8', '#332288', '#7a1f4d'],
+  categories: ['#0072b2', '#8a30f1', '#009e73', '#b8578f', '#8c9400', '#3fa0d8', '#332288', '#14504a'],
   other: '#6b7480',
   none: '#8b939d',
   rim: '#ffffff',
@@ -58,7 +58,7 @@ export const DARK: Palette = {
   counts: ['#62214f', '#a63050', '#de5d3f', '#f5a24d', '#fde3a0'],
   values: ['#4456b5', '#3483cb', '#38b0cb', '#79d8d0', '#d2f8ee'],
   point: '#f08a52',
-  categories: ['#4aa8e0', '#ff8a4c', '#2fc79b', '#e6a0c4', '#f2c14e', '#9bd8f7', '#978ff0', '#d66aa0'],
+  categories: ['#4aa8e0', '#7c5ffa', '#2fc79b', '#e6a0c4', '#b9cc2f', '#9bd8f7', '#b9b3ff', '#2f8a78'],
   other: '#a4b0bc',
   none: '#75828f',
   rim: '#12181f',

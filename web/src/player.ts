@@ -2,8 +2,10 @@
 import { nextEvent, type Bar } from './bars';
 import type { Range } from './time';
 
-/** Milliseconds of a sweep over the range shown, at speed 1. */
-const SWEEP = 24_000;
+/** Milliseconds of a sweep over the events in view, at speed 1. */
+const SWEEP = 40_000;
+/** Milliseconds that the window takes over its own length at least, at speed 1: so no step passes over an event. */
+const DWELL = 500;
 /** Time between changes of what the page asks, in milliseconds; each frame moves the picture. */
 const STEP = 240;
 
@@ -13,16 +15,43 @@ export interface PlaybackState {
   readonly when: Range | null;
 }
 
+type Played = Pick<PlaybackState, 'span' | 'bars'>;
+
+/** The range that is played: from the first to the last event of the bars, which count what is in view. */
+export function reachOf({ span, bars }: Played): Range {
+  const held = bars.filter(({ count }) => count > 0);
+  const [from, to] = [Math.max(held[0]?.from ?? span[0], span[0]), Math.min(held.at(-1)?.to ?? span[1], span[1])];
+  return from < to ? [from, to] : span;
+}
+
+/** How far a window moves in a millisecond at speed 1. The pace is that of the events in view: all of time may be far longer. */
+export function paceOf([start, end]: Range, played: Played): number {
+  const [from, to] = reachOf(played);
+  return Math.min((to - from) / SWEEP, (end - start) / DWELL);
+}
+
+/** The first window: the chosen one, or a twelfth of what is played. After the last event it begins again. */
+export function startOf({ span, bars, when }: PlaybackState): Range {
+  const [from, to] = reachOf({ span, bars });
+  const chosen = when !== null && when[1] - when[0] < 0.98 * (span[1] - span[0]);
+  const length = chosen ? when[1] - when[0] : (to - from) / 12;
+  if (chosen && when[1] > from && when[1] < to) return when;
+  // A window that would hold all events at once begins before them.
+  return length < to - from ? [from, from + length] : [from - length, from];
+}
+
 /** The next window: moved by `by`, and on to the next event if it would show none and gaps are skipped. */
-export function advance(when: Range, by: number, { span, bars }: Pick<PlaybackState, 'span' | 'bars'>, skipGaps: boolean): Range {
+export function advance(when: Range, by: number, { span, bars }: Played, skipGaps: boolean): Range {
   const length = when[1] - when[0];
-  let end = when[1] + by;
+  const [first, last] = reachOf({ span, bars });
+  // What is in view may have changed: before its first event there is nothing to wait for.
+  let end = Math.max(when[1] + by, first);
   if (skipGaps) {
     // The window may hold its last events until they have faded; then the next event is at its end.
     const next = nextEvent(bars, end - length);
     if (next !== null && next > end) end = next + Math.min(by, length / 50);
   }
-  end = Math.min(end, span[1]);
+  end = Math.min(end, Math.max(last, when[1]));
   return [end - length, end];
 }
 
@@ -55,12 +84,7 @@ export class Player {
   private start(): void {
     const state = this.now();
     if (!state) return;
-    const { span } = state;
-    const length = state.when ? state.when[1] - state.when[0] : 0;
-    // Without a brush a twelfth of the time is swept; from the end it begins again.
-    const window = length > 0 && length < 0.98 * (span[1] - span[0]) ? length : (span[1] - span[0]) / 12;
-    const from = state.when && length === window && state.when[1] < span[1] ? state.when[0] : span[0];
-    this.when = [from, from + window];
+    this.when = startOf(state);
     this.last = this.told = performance.now();
     this.frame = requestAnimationFrame((at) => this.step(at));
     this.changed(true);
@@ -76,13 +100,12 @@ export class Player {
   private step(at: number): void {
     const state = this.now();
     if (!this.when || !state) return this.stop();
-    const { span } = state;
     // A hidden page is not called for a while: it goes on where it was.
     const passed = Math.max(0, Math.min(at - this.last, 2 * STEP));
     this.last = at;
-    this.when = advance(this.when, ((span[1] - span[0]) * passed * this.speed) / SWEEP, state, this.skipGaps);
+    this.when = advance(this.when, paceOf(this.when, state) * passed * this.speed, state, this.skipGaps);
     this.shown(this.when);
-    if (this.when[1] >= span[1]) return this.stop();
+    if (this.when[1] >= reachOf(state)[1]) return this.stop();
     if (at - this.told >= STEP) {
       this.told = at;
       this.moved(this.whole());

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { sources } from './sources.mjs';
 
-const { minimap, spark } = await sources(['minimap', 'spark'], 'document/');
+const { minimap, rows, spark } = await sources(['minimap', 'rows', 'spark'], 'document/');
 const WORLD = [-180, -90, 180, 90];
 
 it('a box holds its extent, and is twice as wide as high on the ground', () => {
@@ -34,4 +34,10 @@ it('bars lie at their times, and one event can be seen', () => {
   assert.deepEqual(bars.map(({ x }) => x), [0, 0.5, 0.95]);
   assert.deepEqual(bars.map(({ height }) => height), [0.04, 1, 0.5]);
   assert.ok(bars.every(({ x, width }) => width > 0 && x + width <= 1));
+});
+
+it('columns that are out of sight are counted', () => {
+  assert.equal(rows.sayColumns([100, 200, 300, 400], 250), '2 of 4 columns are to the right: scroll the table sideways.');
+  assert.equal(rows.sayColumns([100, 200, 300, 400], 399.5), '');
+  assert.equal(rows.sayColumns([100, 200, 300, 400], 300), '1 of 4 columns is to the right: scroll the table sideways.');
 });

@@ -226,6 +226,34 @@ describe('the layers of the map', { timeout: 3_600_000 }, () => {
     assert.equal(await seen(), 4);
   });
 
+  step('shows the places of a file clear of tools and notes, and says what is counted beside it', async () => {
+    for (const [width, csv] of [[1280, 'lon,lat\n8.5,47.36\n8.56,47.4\n'], [1280, 'lon,lat\n8.5,47.4\n8.56,47.36\n'], [390, 'lon,lat\n8.5,47.36\n8.56,47.36\n']]) {
+      await page.setViewportSize({ width, height: 800 });
+      await show('c=countries&m=4/37/-119');
+      await page.setInputFiles('#file', { name: 'near.csv', mimeType: 'text/csv', buffer: Buffer.from(csv) });
+      await page.waitForSelector('#layers .file');
+      await rest();
+      const places = await Promise.all(csv.trim().split('\n').slice(1).map((line) => at(...line.split(',').map(Number))));
+      const covers = await page.locator('.base-note, .legend, .tools, .maplibregl-ctrl-group').evaluateAll((all) => all.map((one) => one.getBoundingClientRect().toJSON()));
+      for (const { x, y } of places) assert.deepEqual(covers.filter((box) => x > box.left && x < box.right && y > box.top && y < box.bottom), [], `${width} wide: ${x}, ${y}`);
+      assert.match(await page.textContent('.total'), /events? of countries/i);
+    }
+    await page.setViewportSize({ width: 1280, height: 800 });
+  });
+
+  step('says of events without a place whether they have a time', async () => {
+    const id = `plain-test-${process.pid}`;
+    await fetch(`${url}/collections/${id}`, { method: 'PUT', headers: { 'content-type': 'application/schema+json' }, body: JSON.stringify({ type: 'object', properties: { tag: { type: 'string' } } }) });
+    try {
+      await api(`/collections/${id}/items`, { method: 'POST', headers: { 'content-type': 'application/geo+json' }, body: JSON.stringify({ type: 'Feature', geometry: null, properties: { tag: 'a' } }) });
+      await show(`c=${id}`);
+      assert.match(await page.textContent('#overlay'), /neither a place nor a time/);
+      assert.doesNotMatch(await page.textContent('#overlay'), /histogram/);
+    } finally {
+      await fetch(`${url}/collections/${id}`, { method: 'DELETE' });
+    }
+  });
+
   step('says what is wrong with a file', async () => {
     await show('c=countries&m=4/37/-119');
     await page.setInputFiles('#file', { name: 'x.csv', mimeType: 'text/csv', buffer: Buffer.from('a,b\n1,2\n') });

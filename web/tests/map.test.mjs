@@ -432,6 +432,7 @@ describe('the map page', { timeout: 900_000 }, () => {
       await show(CALIFORNIA);
       const { wide, background } = await page.evaluate(() => ({ wide: document.documentElement.scrollWidth, background: getComputedStyle(document.documentElement).backgroundColor }));
       assert.ok(wide <= 390, `the page is ${wide} pixels wide`);
+      assert.deepEqual(await page.locator('#legend b span').evaluateAll((all) => all.filter((one) => one.scrollWidth > one.clientWidth).map((one) => one.textContent)), [], 'no title of the legend is cut');
       const [red] = background.match(/\d+/g).map(Number);
       assert.ok(red < 60, background);
       assert.ok((await page.locator('#map').boundingBox()).height > 250);

@@ -109,6 +109,16 @@ describe('the pages of the server', { timeout: 900_000 }, () => {
     await page.goto(`${url}/collections/earthquakes/items?f=html`);
     const heights = await page.locator('tbody tr').evaluateAll((rows) => rows.map((row) => row.getBoundingClientRect().height));
     assert.ok(Math.max(...heights) < 60, `rows of ${Math.max(...heights)} pixels`);
+    // Numbers are rounded, and exact as titles; what is out of sight is counted.
+    const texts = await page.locator('td.num').evaluateAll((cells) => cells.map((cell) => cell.textContent));
+    assert.ok(texts.length > 10 && texts.every((text) => text.replace(/\D/g, '').replace(/^0+/, '').length <= 7), texts.join(' '));
+    await page.setViewportSize({ width: 800, height: 860 });
+    await shared.becomes(async () => /^\d+ of \d+ columns are to the right/.test(await page.textContent('.more')), true);
+    await page.locator('.list').evaluate((room) => room.scrollTo(1e6, 0));
+    await shared.becomes(() => page.textContent('.more'), 'This is the last column.');
+    const cut = await page.locator('.list td').evaluateAll((cells) => cells.filter((cell) => cell.scrollWidth > cell.clientWidth && !cell.title).map((cell) => cell.textContent));
+    assert.deepEqual(cut, [], 'a text that is cut is whole in its title');
+    await page.setViewportSize({ width: 1280, height: 860 });
     const phone = await browser.newPage({ viewport: { width: 390, height: 844 } });
     await phone.goto(`${url}/collections/earthquakes/items?f=html`);
     const wide = await phone.locator('tbody tr').first().locator('td').evaluateAll((cells) => cells.filter((cell) => cell.getBoundingClientRect().right > innerWidth || (cell.textContent && !cell.dataset.name)).length);

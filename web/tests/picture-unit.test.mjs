@@ -163,6 +163,8 @@ describe('scales', () => {
     assert.deepEqual(stops.map(twoDigits), [...stops]);
     assert.deepEqual(countStops([1, 1, 1, 1]), [1, 2, 3, 4, 5]);
     assert.equal(countStops([0, 0.01]), null);
+    // The surface between two events has parts of counts; the legend has none.
+    for (const values of [[1.1, 1.4, 2.3, 2.6, 3.1, 7.7], [0.8, 1.12], [1.1, 44.4, 812.3]]) assert.ok(countStops(values).every((stop, i, all) => Number.isInteger(stop) && (i === 0 || stop > all[i - 1])), countStops(values).join());
   });
 
   it('put each stop at its colour', () => {
@@ -198,6 +200,16 @@ describe('the palettes', () => {
     return [0.2105 * l + 0.7936 * m - 0.0041 * s, 1.978 * l - 2.4286 * m + 0.4506 * s, 0.0259 * l + 0.7828 * m - 0.8087 * s];
   };
   const apart = (a, b, eye) => Math.hypot(...lab(a, eye).map((v, i) => v - lab(b, eye)[i]));
+
+  for (const [name, matrix] of Object.entries(SEEN_AS))
+    it(`tell categories apart for ${name}`, () => {
+      for (const { categories, counts } of [page.palette.LIGHT, page.palette.DARK]) {
+        categories.forEach((one, i) => categories.slice(0, i).forEach((other) => assert.ok(apart(one, other, matrix) > (name === 'all' ? 0.1 : 0.05), `${one} and ${other}`)));
+        // Eight hues beside a warm ramp are too many for two kinds of cones: only the first categories are apart from it for every eye.
+        const ramp = counts.flatMap((color, i) => (i ? [page.palette.mix(counts[i - 1], color, 0.5), color] : [color]));
+        for (const one of name === 'all' ? categories : categories.slice(0, 4)) for (const color of ramp) assert.ok(apart(one, color, matrix) > (name === 'all' ? 0.1 : 0.05), `${one} and ${color} of counts`);
+      }
+    });
 
   for (const [name, matrix] of Object.entries(SEEN_AS))
     it(`tell values, and counts from values, apart for ${name}`, () => {

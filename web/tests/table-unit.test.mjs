@@ -3,7 +3,8 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { sources } from './sources.mjs';
 
-const { rows: paging, columns } = await sources(['rows', 'columns'], 'table/');
+const { rows: paging, columns, room } = await sources(['rows', 'columns', 'room'], 'table/');
+const { guide } = await sources(['guide']);
 const { conditions } = await sources(['conditions'], 'filter/');
 const { Rows, PAGE } = paging;
 
@@ -134,5 +135,18 @@ describe('conditions', () => {
     assert.equal(withValue("mag > 3 AND place = 'x'", 'place', "y'", fields), "mag > 3 AND place = 'y'''");
     assert.equal(withValue("mag > 3 AND place = 'x'", 'place', 'x', fields), 'mag > 3');
     assert.equal(withValue('mag > 3 OR mag < 1', 'ok', 'true', fields), '(mag > 3 OR mag < 1) AND ok = TRUE');
+  });
+});
+
+describe('what is said where nothing is shown', () => {
+  it('names a histogram only where there is one', () => {
+    assert.match(guide.sayNoPlace('Storks', true), /a time but no place.*histogram/);
+    assert.match(guide.sayNoPlace('Storks', false), /neither a place nor a time/);
+    assert.doesNotMatch(guide.sayNoPlace('Storks', false), /histogram/);
+  });
+
+  it('names the collection that is asked about, and a file beside it', () => {
+    assert.match(room.sayNone('Ships', false), /^No event of Ships matches\..*filter\.$/);
+    assert.match(room.sayNone('Ships', true), /Files are on the map alone\.$/);
   });
 });

@@ -42,7 +42,32 @@ describe('playing', () => {
 
   it('moves the window on, and ends with the time shown', () => {
     assert.deepEqual(page.player.advance([0, 20], 5, played, false), [5, 25]);
-    assert.deepEqual(page.player.advance([70, 90], 50, played, false), [80, 100]);
+    assert.deepEqual(page.player.advance([30, 50], 50, played, false), [50, 70]);
+    // Where the map has moved, nothing may follow.
+    assert.deepEqual(page.player.advance([70, 90], 50, played, false), [70, 90]);
+  });
+
+  it('follows the events in view, and not all of time', () => {
+    const { advance, paceOf, reachOf, startOf } = page.player;
+    const minute = 60_000;
+    // A day, and in view events of half an hour in the night.
+    const day = { span: [0, 1440 * minute], bars: [bar(0, 10 * minute, 0), bar(120 * minute, 130 * minute, 40), bar(130 * minute, 140 * minute, 0), bar(140 * minute, 150 * minute, 9), bar(600 * minute, 610 * minute, 0)] };
+    assert.deepEqual(reachOf(day), [120 * minute, 150 * minute]);
+    const window = [120 * minute, 125 * minute];
+    assert.deepEqual(startOf({ ...day, when: window }), window);
+    const pass = (30 * minute) / paceOf(window, day);
+    assert.ok(pass >= 30_000 && pass <= 60_000, `${pass} ms`);
+    // A chosen time without events goes to the first one, and from the end it begins again.
+    assert.deepEqual(advance([0, 5 * minute], 1, day, false), [115 * minute, 120 * minute]);
+    assert.deepEqual(startOf({ ...day, when: [145 * minute, 150 * minute] }), window);
+    assert.deepEqual(startOf({ ...day, when: [0, 5 * minute] }), window);
+    assert.deepEqual(startOf({ ...day, when: null }), [120 * minute, 122.5 * minute]);
+    // A window that is longer than all events does not end at once.
+    assert.deepEqual(startOf({ ...day, when: [200 * minute, 260 * minute] }), [60 * minute, 120 * minute]);
+    // A window that is short beside them passes over none within a step.
+    assert.ok(paceOf([0, 1000], day) * 240 < 1000);
+    // Without events there is all of the time shown.
+    assert.deepEqual(reachOf({ span: [0, 100], bars: [] }), [0, 100]);
   });
 
   it('goes from event to event if asked, once the last ones have faded', () => {
@@ -51,8 +76,8 @@ describe('playing', () => {
     const [from, to] = advance([9.5, 29.5], 1, played, true);
     assert.ok(to > 60 && to <= 61 && Math.abs(to - from - 20) < 1e-9, `${from} to ${to}`);
     assert.deepEqual(advance([9.5, 29.5], 1, played, false), [10.5, 30.5]);
-    // After the last event nothing is skipped.
-    assert.deepEqual(advance([75, 95], 1, played, true), [76, 96]);
+    // At the last event nothing is skipped.
+    assert.deepEqual(advance([45, 65], 1, played, true), [46, 66]);
   });
 });
 

@@ -69,7 +69,11 @@ async function show(room: HTMLElement): Promise<void> {
       return { ...request, headers: { ...request.headers, 'X-CSRF-Token': token } };
     },
     onComplete: () => {
-      room.replaceWith(viewer);
+      // The heads of the viewer are of the third level.
+      const head = document.createElement('h2');
+      head.className = 'hidden';
+      head.textContent = 'Operations';
+      room.replaceWith(head, viewer);
       viewer.id = room.id;
       nameControls(viewer);
       document.body.dataset.viewer = 'ready';

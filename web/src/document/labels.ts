@@ -18,8 +18,10 @@ export function nameControls(room: HTMLElement): void {
     }
     // A response may be longer than its box: a keyboard scrolls what has the focus.
     for (const text of room.querySelectorAll('.microlight:not([tabindex])')) text.setAttribute('tabindex', '0');
-    // The page has a landmark of its own.
-    room.querySelector('main')?.setAttribute('role', 'none');
+    // The page has a landmark of its own. What takes the focus would stay one.
+    const inner = room.querySelector('main');
+    inner?.setAttribute('role', 'none');
+    inner?.removeAttribute('tabindex');
   };
   name();
   new MutationObserver(name).observe(room, { childList: true, subtree: true });

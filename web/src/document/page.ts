@@ -1,10 +1,15 @@
 // What the pages of the server do besides their text: they work without it.
 import { wireCopies } from './copy';
-import { nameCells } from './rows';
+import { hintColumns, nameCells } from './rows';
 import { wireTabs } from './tabs';
 
 wireCopies();
 document.querySelectorAll<HTMLElement>('.ask').forEach(wireTabs);
-if (/^\/collections\/[^/]+\/items$/.test(location.pathname)) document.querySelectorAll<HTMLTableElement>('.wide table').forEach(nameCells);
+document.querySelectorAll<HTMLElement>('.list').forEach((room) => {
+  const table = room.querySelector('table');
+  if (!table) return;
+  nameCells(table);
+  hintColumns(room, table);
+});
 const cards = document.querySelectorAll<HTMLElement>('.collection[data-collection]');
 if (cards.length) void import('./cards').then(({ wireCards }) => wireCards(cards));

@@ -48,7 +48,11 @@ export class LayersRoom {
     const [at, act] = [focus['layer'], focus['act']];
     // Where nothing is open there is a layer without a name.
     const rows = layers.map((layer, i) => (layer.collection ? [this.row(layer, i, active, layers.length)] : [])).flat();
-    $('layers').replaceChildren(...this.files.rows(), ...rows.reverse());
+    const files = this.files.rows();
+    $('layers').replaceChildren(...files, ...rows.reverse());
+    // The count is of one layer: beside others, and beside a file that was opened, it says of which.
+    const open = this.app.open();
+    $('count-of').textContent = open && files.length + layers.length > 1 ? `of ${open.collection.title}` : '';
     if (at) $('layers').querySelector<HTMLElement>(`[data-layer="${CSS.escape(at)}"][data-act="${act}"]`)?.focus();
     const taken = new Set(layers.map(({ collection }) => collection));
     const left = this.app.list().filter(({ id, bbox }) => !taken.has(id) && bbox);
@@ -87,7 +91,7 @@ export class LayersRoom {
     const { app } = this;
     const view = app.view();
     const palette = app.map()?.palette() ?? LIGHT;
-    const names = ['Meridian', 'blue', 'orange', 'green', 'pink', 'yellow', 'sky', 'indigo', 'wine'];
+    const names = ['Meridian', 'blue', 'violet', 'green', 'pink', 'olive', 'sky', 'indigo', 'pine'];
     const held = $('colors').contains(document.activeElement);
     $('colors').replaceChildren(
       ...[palette.point, ...palette.categories].map((color, i) => {

@@ -39,9 +39,8 @@ export function countStops(values: ArrayLike<number>): Stops | null {
   const seen = Float32Array.from(Array.from(values).filter((v) => v >= SOLID)).sort();
   if (!seen.length) return Array.from(values).some((v) => v > FAINT) ? [1, 2, 3, 4, 5] : null;
   const stops = [0.02, 0.4, 0.7, 0.9, 0.995].map((share) => quantile(seen, share));
-  stops[0] = Math.max(1, twoDigits(stops[0]));
-  // Counts that are all alike still need a rising scale.
-  for (let i = 1; i < 5; i++) stops[i] = Math.max(twoDigits(stops[i]), Math.floor(stops[i - 1]) + 1);
+  // The surface is smooth, and a count is a whole number. Counts that are all alike still need a rising scale.
+  stops.forEach((stop, i) => (stops[i] = Math.max(Math.round(twoDigits(stop)), i ? stops[i - 1] + 1 : 1)));
   return stops as unknown as Stops;
 }
 

@@ -8,6 +8,9 @@ import { columnsOf, sortOf } from './columns';
 import { PAGE, Rows } from './rows';
 import { chosenColumns, EventTable, slimField } from './table';
 
+/** What to say where no event matches. A file that is beside the collection on the map is no part of the table. */
+export const sayNone = (title: string, files: boolean): string => `No event of ${title} matches. Widen the time, the place or the filter.${files ? ' Files are on the map alone.' : ''}`;
+
 export class TableRoom {
   private readonly table: EventTable;
   private rows: Rows | null = null;
@@ -81,7 +84,7 @@ export class TableRoom {
     $('table').classList.remove('stale');
     $('table').hidden = none;
     $('no-rows').hidden = !none;
-    $('no-rows').textContent = 'No event matches. Widen the time, the place or the filter.';
+    $('no-rows').textContent = sayNone(this.app.open()?.collection.title ?? '', $('layers').querySelector('.file') !== null);
     this.table.refresh();
   }
 

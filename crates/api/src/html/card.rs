@@ -7,8 +7,8 @@ use meridian_backend::CollectionStats;
 use meridian_model::{Bounds, Schema, time};
 use std::fmt::Write;
 
-/// Appends the card.
-pub fn write(out: &mut String, name: &str, schema: &Schema, stats: &CollectionStats) {
+/// Appends the card; `level` is that of its heading.
+pub fn write(out: &mut String, name: &str, schema: &Schema, stats: &CollectionStats, level: u8) {
     let (shown, href) = (escape(name), format!("/collections/{}", links::escape(name)));
     let title = escape(schema.title.as_deref().unwrap_or(name));
     let bounds = stats.bounds.filter(|bounds| !bounds.is_nowhere() && stats.events > 0);
@@ -25,7 +25,7 @@ pub fn write(out: &mut String, name: &str, schema: &Schema, stats: &CollectionSt
     let events = if stats.events == 1 { "event" } else { "events" };
     let _ = write!(
         out,
-        "><div class=\"places\" data-name=\"{title}\">{nothing}</div><div class=\"words\"><h3><a href=\"{href}\">{title}</a></h3>\
+        "><div class=\"places\" data-name=\"{title}\">{nothing}</div><div class=\"words\"><h{level}><a href=\"{href}\">{title}</a></h{level}>\
          <p class=\"count\">{} {events}</p></div>",
         grouped(stats.events)
     );
@@ -51,7 +51,7 @@ mod tests {
 
     fn card(spec: &str, name: &str, stats: &CollectionStats) -> String {
         let mut out = String::new();
-        write(&mut out, name, &schema_spec::parse(spec).unwrap(), stats);
+        write(&mut out, name, &schema_spec::parse(spec).unwrap(), stats, 3);
         out
     }
 

@@ -21,16 +21,16 @@ pub fn list(collections: &[(String, Arc<Schema>, CollectionStats)], damaged: &[D
         body.push_str("<p class=\"muted\">There are none yet.</p>");
     } else if !collections.is_empty() {
         body.push_str(
-            "<div class=\"wide\" tabindex=\"0\"><table><thead><tr><th>Name</th><th class=\"num\">Events</th><th>Geometry</th><th>Time</th><th></th></tr></thead><tbody>",
+            "<div class=\"wide\" tabindex=\"0\"><table><thead><tr><th>Name</th><th class=\"num\">Events</th><th>Geometry</th><th>Time</th><th><span class=\"hidden\">Map</span></th></tr></thead><tbody>",
         );
         for (name, schema, stats) in collections {
+            let shown = escape(name);
             let geometry = schema.geometry.map_or("none", |g| g.word());
             let title = schema.title.as_deref().filter(|t| *t != name.as_str()).unwrap_or_default();
             let _ = write!(
                 body,
-                "<tr><td><a href=\"/collections/{}?f=html\">{}</a> <span class=\"muted\">{}</span></td><td class=\"num\">{}</td><td>{geometry}</td><td>{}</td><td><a href=\"{}\">map</a></td></tr>",
+                "<tr><td><a href=\"/collections/{}?f=html\">{shown}</a> <span class=\"muted\">{}</span></td><td class=\"num\">{}</td><td>{geometry}</td><td>{}</td><td><a href=\"{}\" aria-label=\"Map of {shown}\">map</a></td></tr>",
                 links::escape(name),
-                escape(name),
                 escape(title),
                 grouped(stats.events),
                 escape(&when(stats.bounds.filter(|_| schema.has_time()))),
@@ -60,7 +60,7 @@ pub fn one(question: &Question<'_>, settings: &Settings) -> Page {
     if schema.geometry.is_some() || schema.has_time() {
         // Its script requests the map and the timeline.
         body.push_str("<ul class=\"collections\">");
-        card::write(&mut body, name, schema, stats);
+        card::write(&mut body, name, schema, stats, 2);
         body.push_str("</ul>");
     }
     let mut rows = vec![("Events", grouped(stats.events))];

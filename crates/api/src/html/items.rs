@@ -41,7 +41,7 @@ pub fn page_of(
         let _ = write!(body, "{}<a href=\"{}\">{word}</a>", if i > 0 { ", " } else { "" }, escape(&href));
     }
     let _ = write!(body, ". <a href=\"{}\">On the map</a>.</p>", escape(&map_of(name)));
-    body.push_str("<div class=\"wide\" tabindex=\"0\"><table><thead><tr><th>id</th>");
+    body.push_str("<div class=\"wide list\" tabindex=\"0\"><table><thead><tr><th>id</th>");
     if near {
         body.push_str("<th class=\"num\">metres away</th>");
     }
@@ -72,7 +72,8 @@ pub fn page_of(
                 let _ = write!(body, "<td class=\"num\">{:.0}</td>", distances[row]);
             }
             if schema.geometry.is_some() {
-                let _ = write!(body, "<td class=\"rigid\">{}</td>", escape(&place(&hit.batch, row)));
+                let exact = place(&hit.batch, row);
+                cell(&mut body, " class=\"rigid\"", position(&hit.batch, row).as_deref(), &exact);
             }
             for &field in &fields {
                 let class = match schema.fields[field].kind {
@@ -80,7 +81,8 @@ pub fn page_of(
                     FieldType::Int | FieldType::Float => " class=\"num\"",
                     _ => "",
                 };
-                let _ = write!(body, "<td{class}>{}</td>", escape(&text(&hit.batch, field, row)));
+                let exact = text(&hit.batch, field, row);
+                cell(&mut body, class, rounded(&hit.batch, field, row).as_deref(), &exact);
             }
             body.push_str("</tr>");
         }
@@ -93,6 +95,14 @@ pub fn page_of(
         let _ = write!(body, "<p class=\"pager\"><a rel=\"next\" href=\"{}\">Next page</a></p>", escape(next));
     }
     page("Events", &trail(name), &body).within("/collections")
+}
+
+/// Appends a cell. One that shows a rounded value has the exact one as its title.
+fn cell(out: &mut String, class: &str, rounded: Option<&str>, exact: &str) {
+    let _ = match rounded.filter(|rounded| *rounded != exact) {
+        Some(rounded) => write!(out, "<td{class} title=\"{}\">{}</td>", escape(exact), escape(rounded)),
+        None => write!(out, "<td{class}>{}</td>", escape(exact)),
+    };
 }
 
 /// Appends a column header with a link that sorts the events by it: ascending, then descending.
@@ -169,6 +179,51 @@ fn place(batch: &Batch, row: usize) -> String {
     }
 }
 
+/// Returns the position of an event that is a point, to a metre.
+fn position(batch: &Batch, row: usize) -> Option<String> {
+    let (lon, lat) = batch.points()?;
+    lon.is_valid(row).then(|| format!("{}, {}", decimals(lon.value(row), 5), decimals(lat.value(row), 5)))
+}
+
+/// Returns a number with six significant digits, or a time to the second; nothing for other values.
+fn rounded(batch: &Batch, field: usize, row: usize) -> Option<String> {
+    match batch.field(field)? {
+        FieldColumn::Float(c) if c.is_valid(row) => Some(significant(c.value(row))),
+        FieldColumn::Time(c) if c.is_valid(row) && batch.schema().fields[field].kind != FieldType::Date => {
+            Some(to_second(&time::format_instant(c.value(row))))
+        }
+        _ => None,
+    }
+}
+
+/// Rounds a number to six significant digits. Digits before the point stay: a reader takes them for exact.
+fn significant(value: f64) -> String {
+    let scientific = format!("{value:.5e}");
+    // Not a number, or infinite.
+    let Some((mantissa, exponent)) = scientific.split_once('e') else { return scientific };
+    match exponent.parse::<i32>() {
+        Ok(power @ -4..=14) => decimals(value, usize::try_from(5 - power).unwrap_or(0)),
+        _ => format!("{}e{exponent}", without_zeros(mantissa)),
+    }
+}
+
+/// Formats a number with at most so many decimals.
+fn decimals(value: f64, most: usize) -> String {
+    without_zeros(&format!("{value:.most$}")).to_owned()
+}
+
+fn without_zeros(text: &str) -> &str {
+    let short = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { text };
+    if short == "-0" { "0" } else { short }
+}
+
+/// Shortens an instant to the second, as the table of the map has it.
+fn to_second(instant: &str) -> String {
+    let Some((day, clock)) = instant.split_once('T') else { return instant.to_owned() };
+    let second = clock.split('.').next().unwrap_or(clock).trim_end_matches('Z');
+    format!("{day} {second}Z")
+}
+
 /// Returns a field's value as text; empty if there is none.
 fn text(batch: &Batch, field: usize, row: usize) -> String {
     match batch.field(field) {
@@ -187,5 +242,48 @@ fn text(batch: &Batch, field: usize, row: usize) -> String {
             texts.map_or_else(String::new, |t| t.iter().flatten().collect::<Vec<_>>().join(", "))
         }
         Some(_) => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_rounded_after_the_point_alone() {
+        for (value, shown) in [
+            (1.6900000572205, "1.69"),
+            (32.880001068115, "32.88"),
+            (249.0, "249"),
+            (1_234_567.89, "1234568"),
+            (-0.0293604, "-0.0293604"),
+            (0.0001234567, "0.000123457"),
+            (0.0, "0"),
+            (-0.0, "0"),
+            (1.5e-9, "1.5e-9"),
+            (-1e300, "-1e300"),
+            (f64::INFINITY, "inf"),
+        ] {
+            assert_eq!(significant(value), shown);
+        }
+        assert_eq!(decimals(-155.30599975586, 5), "-155.306");
+        assert_eq!(decimals(-0.000001, 5), "0");
+        assert_eq!(decimals(100.0, 0), "100");
+    }
+
+    #[test]
+    fn an_instant_is_shown_to_the_second() {
+        assert_eq!(to_second("2026-03-21T02:53:46.52Z"), "2026-03-21 02:53:46Z");
+        assert_eq!(to_second("2026-03-21T02:53:46Z"), "2026-03-21 02:53:46Z");
+        assert_eq!(to_second(".."), "..");
+    }
+
+    #[test]
+    fn a_rounded_cell_has_the_exact_value_as_its_title() {
+        let mut out = String::new();
+        cell(&mut out, "", Some("1.7"), "1.69");
+        cell(&mut out, " class=\"num\"", Some("2"), "2");
+        cell(&mut out, "", None, "<b>");
+        assert_eq!(out, "<td title=\"1.69\">1.7</td><td class=\"num\">2</td><td>&lt;b&gt;</td>");
     }
 }

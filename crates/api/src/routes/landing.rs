@@ -85,7 +85,7 @@ fn cards(body: &mut String, state: &Scope, base: &str, collections: &[Arc<dyn Co
     let mut largest: Option<(&str, Arc<Schema>, CollectionStats)> = None;
     for collection in collections.iter().take(CARDS_MAX) {
         let (schema, stats) = (collection.schema(), collection.stats());
-        html::card::write(body, collection.name(), &schema, &stats);
+        html::card::write(body, collection.name(), &schema, &stats, 3);
         let points = |schema: &Schema| matches!(schema.time, TimeRole::Instant(_));
         let rank = (points(&schema), stats.events);
         if largest.as_ref().is_none_or(|(_, schema, stats)| rank > (points(schema), stats.events)) {

@@ -87,6 +87,39 @@ fn the_start_page_has_a_card_for_each_of_some_collections_and_a_question_that_is
 }
 
 #[test]
+fn a_list_of_events_rounds_for_people_and_keeps_exact_values_as_titles() {
+    let server = Server::start();
+    server.create("quakes", "mag:Double,time:Date,*geom:Point");
+    let properties = json!({"mag": 1.6900000572205, "time": "2026-03-21T02:53:46.52Z"});
+    server.load("quakes", &[point("", -155.30599975586, 19.266834259033, properties)]);
+    let page = server.ask("GET", "/collections/quakes/items", &BROWSER, b"").text();
+    for cell in [
+        "title=\"1.6900000572205\">1.69</td>",
+        "title=\"-155.30599975586, 19.266834259033\">-155.306, 19.26683</td>",
+        "title=\"2026-03-21T02:53:46.52Z\">2026-03-21 02:53:46Z</td>",
+    ] {
+        assert!(page.contains(cell), "{cell} in {page}");
+    }
+    let found = server.json("/collections/quakes/items?limit=1");
+    let item = format!("/collections/quakes/items/{}", found["features"][0]["id"].as_str().unwrap());
+    let page = server.ask("GET", &item, &BROWSER, b"").text();
+    assert!(page.contains("<td>1.6900000572205</td>"), "the page of an event is exact: {page}");
+}
+
+#[test]
+fn heads_of_a_collections_page_go_down_by_one_level() {
+    let server = served();
+    for path in ["/", "/collections/quakes"] {
+        let page = server.ask("GET", path, &BROWSER, b"").text();
+        let levels: Vec<u32> = page.split("<h").skip(1).filter_map(|rest| rest.chars().next()?.to_digit(10)).collect();
+        assert!(levels.windows(2).all(|pair| pair[1] <= pair[0] + 1), "{path}: {levels:?}");
+        assert!(levels.first() == Some(&1) && levels.len() > 2, "{path}: {levels:?}");
+    }
+    let list = server.ask("GET", "/collections", &BROWSER, b"").text();
+    assert!(!list.contains("<th></th>") && list.contains("aria-label=\"Map of quakes\""), "{list}");
+}
+
+#[test]
 fn a_card_asks_routes_that_answer() {
     let server = served();
     let page = server.ask("GET", "/", &BROWSER, b"").text();
