@@ -2,10 +2,12 @@
 
 /** Patterns for a column that looks like times, the likeliest first. */
 const CUSTOMARY = [
-  '%d.%m.%Y %H:%M:%S%.f', '%d.%m.%Y %H:%M', '%d.%m.%Y', '%d/%m/%Y %H:%M:%S%.f', '%m/%d/%Y %H:%M:%S%.f', '%m/%d/%Y %I:%M:%S %p', '%d/%m/%Y %H:%M',
-  '%m/%d/%Y %H:%M', '%m/%d/%Y %I:%M %p', '%d/%m/%Y', '%m/%d/%Y', '%d-%m-%Y %H:%M:%S%.f', '%d-%m-%Y %H:%M', '%d-%m-%Y', '%Y/%m/%d %H:%M:%S%.f',
-  '%Y/%m/%d %H:%M', '%Y/%m/%d', '%Y.%m.%d %H:%M:%S%.f', '%Y%m%dT%H%M%S%z', '%Y%m%dT%H%M%SZ', '%Y%m%d%H%M%S', '%a, %d %b %Y %H:%M:%S %z',
-  '%d %b %Y %H:%M:%S', '%d %b %Y %H:%M', '%d %b %Y', '%b %d, %Y', '%d-%b-%Y', '%d-%b-%y',
+  '%d.%m.%Y %H:%M:%S', '%d.%m.%Y %H:%M:%S%.f', '%d.%m.%Y %H:%M', '%d.%m.%Y', '%d/%m/%Y %H:%M:%S', '%m/%d/%Y %H:%M:%S', '%d/%m/%Y %H:%M:%S%.f',
+  '%m/%d/%Y %H:%M:%S%.f', '%m/%d/%Y %I:%M:%S %p', '%d/%m/%Y %H:%M', '%m/%d/%Y %H:%M', '%m/%d/%Y %I:%M %p', '%d/%m/%Y', '%m/%d/%Y',
+  '%d-%m-%Y %H:%M:%S', '%d-%m-%Y %H:%M:%S%.f', '%d-%m-%Y %H:%M', '%d-%m-%Y', '%Y/%m/%d %H:%M:%S%z', '%Y/%m/%d %H:%M:%S%.f%z', '%Y/%m/%d %H:%M:%S',
+  '%Y/%m/%d %H:%M:%S%.f', '%Y/%m/%d %H:%M', '%Y/%m/%d', '%Y.%m.%d %H:%M:%S', '%Y.%m.%d %H:%M:%S%.f', '%Y-%m-%d %H:%M:%S %z', '%Y%m%dT%H%M%S%z',
+  '%Y%m%dT%H%M%SZ', '%Y%m%d%H%M%S', '%a, %d %b %Y %H:%M:%S %z', '%d %b %Y %H:%M:%S', '%d %b %Y %H:%M', '%d %b %Y', '%b %d, %Y', '%d-%b-%Y',
+  '%d-%b-%y',
 ] as const;
 
 const MONTHS = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec'];
@@ -13,7 +15,7 @@ const MONTHS = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', '
 /** The parts of a pattern, each with the range that its number has. */
 const PARTS: Record<string, string> = {
   '%d': '(?<day>\\d{1,2})', '%m': '(?<month>\\d{1,2})', '%Y': '(?<year>[1-9]\\d{3})', '%y': '\\d{2}', '%b': `(?<name>${MONTHS.join('|')})`, '%a': '(?:mon|tue|wed|thu|fri|sat|sun)',
-  '%H': '(?:[01]?\\d|2[0-3])', '%I': '(?:0?[1-9]|1[0-2])', '%M': '[0-5]?\\d', '%S': '(?:[0-5]?\\d|60)', '%.f': '(?:\\.\\d+)?', '%p': '[ap]m', '%z': '[-+]\\d\\d:?\\d\\d',
+  '%H': '(?:[01]?\\d|2[0-3])', '%I': '(?:0?[1-9]|1[0-2])', '%M': '[0-5]?\\d', '%S': '(?:[0-5]?\\d|60)', '%.f': '(?:\\.\\d+)?', '%p': '[ap]m', '%z': '[-+]\\d\\d(?::?\\d\\d)?',
 };
 /** Where nothing separates numbers, each has all its digits. */
 const TIGHT: Record<string, string> = { '%d': '(?<day>\\d{2})', '%m': '(?<month>\\d{2})', '%H': '(?:[01]\\d|2[0-3])', '%M': '[0-5]\\d', '%S': '(?:[0-5]\\d|60)' };
@@ -40,5 +42,7 @@ export function fits(pattern: string, text: string): boolean {
 export function fitting(texts: readonly string[], most: number): readonly string[] {
   const misfits = CUSTOMARY.map((pattern) => texts.filter((text) => !fits(pattern, text)).length);
   const fewest = Math.min(...misfits);
-  return fewest <= Math.min(most, texts.length - 1) ? CUSTOMARY.filter((_, i) => misfits[i] === fewest) : [];
+  const fit: readonly string[] = fewest <= Math.min(most, texts.length - 1) ? CUSTOMARY.filter((_, i) => misfits[i] === fewest) : [];
+  // One with a fraction fits wherever the same one without does: it is named only if some texts have a fraction.
+  return fit.filter((pattern) => !pattern.includes('%.f') || !fit.includes(pattern.replace('%.f', '')));
 }

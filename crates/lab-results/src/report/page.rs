@@ -168,7 +168,9 @@ fn unwritten(path: &Path, error: &dyn std::fmt::Display) -> LabError {
 pub fn table(out: &mut String, header: &[&str], rows: &[Vec<String>]) {
     out.push_str("<div class=\"scroll\" tabindex=\"0\"><table><tr>");
     for cell in header {
-        let _ = write!(out, "<th>{}</th>", escaped(cell));
+        // A column of names needs no header, and an empty header would be read out.
+        let kind = if cell.is_empty() { "td" } else { "th" };
+        let _ = write!(out, "<{kind}>{}</{kind}>", escaped(cell));
     }
     out.push_str("</tr>");
     for row in rows {
