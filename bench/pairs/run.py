@@ -38,8 +38,8 @@ QUOTAS = {"requests_per_second": 10**9, "events_per_second": 10**9, "scanned_byt
 class Side:
     """One build: a server with places, and one that events are written to."""
 
-    def __init__(self, name, binary, folder, rows, tenant=False):
-        self.name, self.binary, self.folder = name, binary, folder
+    def __init__(self, name, binary, folder, rows, connections, tenant=False):
+        self.name, self.binary, self.folder, self.connections = name, binary, folder, connections
         near.MERIDIAN = binary
         self.near = near.start_meridian(folder, rows, "ephemeral", self.admit if tenant else None)
 
@@ -76,8 +76,7 @@ def near_of(radius):
 
 def of_places(address, name):
     """Questions to the same places through the doors of collections."""
-    # Few connections: with many, the builds differ in how many they let wait.
-    return lambda side, files, seconds: ask(side, f"/collections/places/{address}", files[name], seconds, 4)
+    return lambda side, files, seconds: ask(side, f"/collections/places/{address}", files[name], seconds, side.connections)
 
 
 def boxes_and_tiles(folder, rows, count=5_000):
@@ -129,7 +128,7 @@ PARTS = {
 }
 
 
-def compared(old, new, parts, rounds, seconds, tenant=False):
+def compared(old, new, parts, rounds, seconds, connections=4, tenant=False):
     """Both builds in turns: for each part the processor microseconds of each side, and the ratios new over old of those and of the rate."""
     found = {}
     with tempfile.TemporaryDirectory(prefix="bench-pairs-") as folder, contextlib.ExitStack() as stack:
@@ -139,7 +138,7 @@ def compared(old, new, parts, rounds, seconds, tenant=False):
         sides = []
         for name, binary in (("old", old), ("new", new)):
             (folder / name).mkdir()
-            sides.append(Side(name, binary.resolve(), folder / name, rows, tenant and name == "new"))
+            sides.append(Side(name, binary.resolve(), folder / name, rows, connections, tenant and name == "new"))
             stack.enter_context(sides[-1].near)
         for part in parts:
             runs = {"old": [], "new": []}
@@ -172,11 +171,13 @@ def main():
     parser.add_argument("--new", required=True, type=pathlib.Path, help="the build with the change")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--seconds", type=float, default=2)
+    # Few by default: with many, the builds differ in how many they let wait.
+    parser.add_argument("--connections", type=int, default=4, help="connections that ask for items, aggregates and tiles")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--tenant", action="store_true", help="the new build is asked with a token of a tenant with quotas; for the parts near")
     parser.add_argument("--save", nargs=2, metavar=("OLD", "NEW"), help="keep the figures for RESULTS.md, with the commits of both builds")
     args = parser.parse_args()
-    found = compared(args.old, args.new, args.parts, args.rounds, args.seconds, args.tenant)
+    found = compared(args.old, args.new, args.parts, args.rounds, args.seconds, args.connections, args.tenant)
     print(HEAD, *(shown(part, one) for part, one in found.items()), sep="\n")
     say(steal_and_load())
     if args.save:
