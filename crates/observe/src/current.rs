@@ -65,6 +65,23 @@ pub fn stage(stage: Stage) -> StageTimer {
     with(|current| current.stage(stage))
 }
 
+/// Runs a part of the current work that is done again if it `is_void`. Then its time counts as [`Stage::VoidTry`], and
+/// what it read does not count. A trace shows its stages below a span of its own.
+pub fn try_once<T>(work: impl FnOnce() -> T, is_void: impl FnOnce(&T) -> bool) -> T {
+    let mark = with(|current| current.work.as_ref().map(|work| work.mark()));
+    let mut span = span("try");
+    let done = span.run(work);
+    if is_void(&done) {
+        span.rename(|| Stage::VoidTry.name().into());
+        with(|current| {
+            if let (Some(work), Some(mark)) = (&current.work, &mark) {
+                work.void_since(mark, Stage::VoidTry);
+            }
+        });
+    }
+    done
+}
+
 /// Measures the current work from now on, until the enclosing scope ends.
 pub fn measure(work: Arc<Work>) {
     CURRENT.with_borrow_mut(|current| current.work = Some(work));

@@ -18,7 +18,7 @@ mod tracer;
 mod work;
 
 pub use context::{Parent, TRACEPARENT, TRACESTATE};
-pub use current::{RequestId, WorkContext, away, current, hold, measure, span, stage, within};
+pub use current::{RequestId, WorkContext, away, current, hold, measure, span, stage, try_once, within};
 pub use sink::{EndedSpan, Kind, SpanSink, TracerStats, Value};
 pub use slot::Slot;
 pub use span::Span;

@@ -32,6 +32,8 @@ named! {
         Body "body",
         /// It waits for a permit.
         Admission "admission",
+        /// A query was begun on the thread that read its request, and took too long there: it was begun again.
+        VoidTry "void_try",
         /// Its body is parsed into events.
         Parse "parse",
         /// A query decides what to read.
@@ -87,6 +89,14 @@ pub struct Work {
     notes: Mutex<Vec<String>>,
 }
 
+/// The cost of a request at one moment.
+#[derive(Debug)]
+pub(crate) struct WorkMark {
+    at: u64,
+    stages: [u64; Stage::ALL.len()],
+    counts: [u64; Count::ALL.len()],
+}
+
 /// Max notes of a request.
 const NOTES_MAX: usize = 64;
 
@@ -130,6 +140,21 @@ impl Work {
     /// Returns a count.
     pub fn count(&self, count: Count) -> u64 {
         self.counts[count as usize].load(Ordering::Relaxed)
+    }
+
+    /// Remembers the cost so far.
+    pub(crate) fn mark(&self) -> WorkMark {
+        let load = |cost: &AtomicU64| cost.load(Ordering::Relaxed);
+        WorkMark { at: self.now(), stages: self.stages.each_ref().map(load), counts: self.counts.each_ref().map(load) }
+    }
+
+    /// Attributes all time since a mark to one stage, and forgets what was counted: the work is done again. Nothing else
+    /// of the request may run meanwhile.
+    pub(crate) fn void_since(&self, mark: &WorkMark, stage: Stage) {
+        let restore = |(cost, before): (&AtomicU64, &u64)| cost.store(*before, Ordering::Relaxed);
+        self.stages.iter().zip(&mark.stages).for_each(restore);
+        self.counts.iter().zip(&mark.counts).for_each(restore);
+        self.add(stage, self.now().saturating_sub(mark.at));
     }
 
     fn now(&self) -> u64 {
@@ -185,7 +210,7 @@ impl Drop for StageTimer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{WorkContext, stage};
+    use crate::{WorkContext, stage, try_once};
 
     #[test]
     fn stages_add_up_and_counts_too() {
@@ -207,5 +232,28 @@ mod tests {
         assert_eq!((took(Stage::Encode), took(Stage::Commit)), (Some(1), None));
         drop(stage(Stage::Commit));
         assert_eq!(took(Stage::Commit), None, "not a part of this work");
+    }
+
+    #[test]
+    fn work_that_is_void_counts_as_one_stage() {
+        let at = Arc::new(AtomicU64::new(0));
+        let clock = at.clone();
+        let work = Arc::new(Work::new(Arc::new(move || clock.load(Ordering::Relaxed))));
+        let scan = || {
+            let mut scan = stage(Stage::Scan);
+            at.fetch_add(30, Ordering::Relaxed);
+            scan.count(&[(Count::BytesRead, 7)]);
+        };
+        let took = |stage| work.took(stage).map(|took| took.as_nanos());
+        WorkContext { work: Some(work.clone()), ..WorkContext::default() }.run(|| {
+            scan();
+            try_once(scan, |()| true);
+            assert_eq!(
+                (took(Stage::VoidTry), took(Stage::Scan), work.count(Count::BytesRead)),
+                (Some(30), Some(30), 7)
+            );
+            try_once(scan, |()| false);
+        });
+        assert_eq!((took(Stage::VoidTry), took(Stage::Scan), work.count(Count::BytesRead)), (Some(30), Some(60), 14));
     }
 }

@@ -64,7 +64,7 @@ impl TrackedRequest {
         // Only reads have these stages.
         let is_read = [Stage::Plan, Stage::Scan].iter().any(|stage| self.work.took(*stage).is_some());
         if is_read {
-            let stages = [Stage::Admission, Stage::Plan, Stage::Scan, Stage::Encode];
+            let stages = [Stage::Admission, Stage::VoidTry, Stage::Plan, Stage::Scan, Stage::Encode];
             let timing = stages.map(|stage| (stage.name(), self.work.took(stage)));
             respond::set_timing(response.headers_mut(), &timing);
         }
@@ -104,6 +104,7 @@ impl TrackedRequest {
                 ms = ms(took),
                 body_ms = stage(Stage::Body),
                 admission_ms = stage(Stage::Admission),
+                void_try_ms = stage(Stage::VoidTry),
                 parse_ms = stage(Stage::Parse),
                 plan_ms = stage(Stage::Plan),
                 scan_ms = stage(Stage::Scan),

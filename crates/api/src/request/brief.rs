@@ -9,6 +9,7 @@ use crate::request::blocking::Run;
 use crate::state::AppState;
 use crate::state::brief_runs::QueryKind;
 use meridian_backend::{Collection, without_waits};
+use meridian_observe as observe;
 use meridian_query::Control;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
@@ -33,10 +34,14 @@ pub fn attempt<T>(
     let current = state.brief.start(run.permit.account().ledger.tenant(), collection.name(), kind)?;
     let (control, began) = (run.control.brief(TIME_MAX), Instant::now());
     meter.begin();
-    // Contained here, as on a blocking thread: the panic of one query must not end its connection.
-    let (outcome, would_wait) = without_waits(|| catch_unwind(AssertUnwindSafe(|| work(&control))));
-    let outcome = outcome.unwrap_or_else(|_| Err(Problem::internal("a query panicked")));
-    let is_void = would_wait || control.is_exceeded() || matches!(outcome, Ok(None));
+    let run_here = || {
+        // Contained here, as on a blocking thread: the panic of one query must not end its connection.
+        let (outcome, would_wait) = without_waits(|| catch_unwind(AssertUnwindSafe(|| work(&control))));
+        let outcome = outcome.unwrap_or_else(|_| Err(Problem::internal("a query panicked")));
+        let is_void = would_wait || control.is_exceeded() || matches!(outcome, Ok(None));
+        (outcome, is_void)
+    };
+    let (outcome, is_void) = observe::try_once(run_here, |(_, is_void)| *is_void);
     // A result may be complete and late, if its last steps were long ones.
     current.record(!is_void && began.elapsed() <= TIME_MAX);
     if is_void {

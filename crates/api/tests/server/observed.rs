@@ -1,5 +1,6 @@
 //! What the server reports about its own work: stages of responses, ids of requests, refusals, the load.
 
+use crate::owner::is_gateway;
 use crate::support::{Server, point};
 use meridian_api::ServerConfig;
 use serde_json::{Value, json};
@@ -44,6 +45,29 @@ fn reads_tell_what_their_stages_took() {
         assert!(stages.values().all(|took| (0.0..60_000.0).contains(took)), "{path}: {stages:?}");
     }
     assert!(!server.get("/collections").headers.contains_key("server-timing"), "it reads no events");
+}
+
+#[test]
+fn a_long_query_is_begun_again_and_counted_once() {
+    let server = Server::with(ServerConfig { slow: Duration::from_nanos(1), ..ServerConfig::default() });
+    server.create("ships", "name:String,*geom:Point");
+    let name = "a".repeat(200);
+    let events: Vec<Value> = (0..20_000).map(|n| point("", f64::from(n % 90), 1.0, json!({"name": name}))).collect();
+    server.load("ships", &events);
+    // Every event is tested, and each test goes through the whole text.
+    let path = "/collections/ships/items?limit=5&filter=name%20LIKE%20'%25b%25c%25'";
+    let first = server.get(path);
+    assert_eq!((first.status, first.json()["numberReturned"].clone()), (200, json!(0)));
+    let is_tried = stages(first.header("server-timing")).contains_key("void_try");
+    assert_eq!(is_tried, !is_gateway(), "{}", first.header("server-timing"));
+    // The next query of the kind is not tried.
+    let second = server.get(path);
+    assert!(!second.header("server-timing").contains("void_try"), "{}", second.header("server-timing"));
+    let load = server.json("/admin/load");
+    let slow: Vec<&Value> =
+        load["slow"].as_array().unwrap().iter().filter(|one| one["route"] == "/collections/{c}/items").collect();
+    let reads: Vec<&Value> = slow.iter().filter(|one| one["status"] == 200).map(|one| &one["bytes_read"]).collect();
+    assert!(reads.len() >= 2 && reads.windows(2).all(|pair| pair[0] == pair[1]), "{slow:?}");
 }
 
 #[test]
