@@ -2,9 +2,11 @@
 
 use crate::hash::NumberMap;
 use arrow_array::Array;
+use foldhash::fast::RandomState;
+use hashbrown::HashTable;
 use meridian_model::{FieldColumn, Invalid};
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
+use std::hash::BuildHasher;
 
 /// Max number of distinct values of the `by` field.
 pub const BY_VALUES_MAX: usize = 100_000;
@@ -27,7 +29,9 @@ pub enum ByValue {
 #[derive(Default)]
 pub(crate) struct Values {
     pub(crate) list: Vec<ByValue>,
-    texts: HashMap<Box<str>, u32>,
+    /// The numbers of the texts, whose bytes are in `list`.
+    texts: HashTable<u32>,
+    hasher: RandomState,
     ints: NumberMap<i64>,
     bools: [Option<u32>; 2],
     null: Option<u32>,
@@ -55,8 +59,8 @@ impl Values {
                 format!("the property has more than {BY_VALUES_MAX} different values: filter, or group by another one"),
             ));
         }
-        // A text is stored in the list, in the map and in the result.
-        self.bytes += VALUE_BYTES + if let ByValue::Text(text) = &value { 3 * text.len() } else { 0 };
+        // A text is stored in the list and in the result.
+        self.bytes += VALUE_BYTES + if let ByValue::Text(text) = &value { 2 * text.len() } else { 0 };
         self.list.push(value);
         Ok(self.list.len() as u32 - 1)
     }
@@ -81,11 +85,13 @@ impl Values {
     }
 
     fn text(&mut self, text: &str) -> Result<u32, Invalid> {
-        if let Some(&number) = self.texts.get(text) {
+        let hash = self.hasher.hash_one(text);
+        if let Some(&number) = self.texts.find(hash, |&number| text_of(&self.list, number) == text) {
             return Ok(number);
         }
         let number = self.next(ByValue::Text(text.to_owned()))?;
-        self.texts.insert(text.into(), number);
+        let Values { list, texts, hasher, .. } = self;
+        texts.insert_unique(hash, number, |&number| hasher.hash_one(text_of(list, number)));
         Ok(number)
     }
 
@@ -121,11 +127,20 @@ impl Values {
     }
 }
 
+/// The text with a number.
+fn text_of(list: &[ByValue], number: u32) -> &str {
+    match &list[number as usize] {
+        ByValue::Text(text) => text,
+        _ => "",
+    }
+}
+
 /// The values of all `by` fields; each combination is numbered in order of first occurrence.
 pub(crate) struct Keys {
     fields: Vec<Values>,
     /// The combinations, by the numbers of their values. A single field uses its own numbers.
-    tuples: HashMap<Box<[u32]>, u32>,
+    tuples: HashTable<u32>,
+    hasher: RandomState,
     list: Vec<Box<[u32]>>,
     scratch: Vec<u32>,
 }
@@ -134,7 +149,8 @@ impl Keys {
     /// An empty set of keys over the given fields.
     pub(crate) fn none(fields: usize) -> Keys {
         let fields = (0..fields).map(|_| Values::none()).collect();
-        Keys { fields, tuples: HashMap::new(), list: Vec::new(), scratch: Vec::new() }
+        let hasher = RandomState::default();
+        Keys { fields, tuples: HashTable::new(), hasher, list: Vec::new(), scratch: Vec::new() }
     }
 
     /// Number of combinations so far.
@@ -147,7 +163,7 @@ impl Keys {
 
     /// Estimated memory, in bytes.
     pub(crate) fn bytes(&self) -> usize {
-        let tuple = 2 * (size_of::<Box<[u32]>>() + self.fields.len() * size_of::<u32>()) + size_of::<u32>();
+        let tuple = size_of::<Box<[u32]>>() + (self.fields.len() + 1) * size_of::<u32>();
         self.fields.iter().map(Values::bytes).sum::<usize>() + self.list.len() * tuple
     }
 
@@ -174,7 +190,8 @@ impl Keys {
         for (at, field) in self.fields.iter_mut().enumerate() {
             self.scratch.push(of(at, field)?);
         }
-        if let Some(&number) = self.tuples.get(&self.scratch[..]) {
+        let hash = self.hasher.hash_one(&self.scratch[..]);
+        if let Some(&number) = self.tuples.find(hash, |&number| *self.list[number as usize] == self.scratch[..]) {
             return Ok(number);
         }
         if self.list.len() >= BY_VALUES_MAX {
@@ -183,9 +200,10 @@ impl Keys {
             );
             return Err(Invalid::field("by", detail));
         }
-        let (tuple, number) = (Box::<[u32]>::from(&self.scratch[..]), self.list.len() as u32);
-        self.tuples.insert(tuple.clone(), number);
-        self.list.push(tuple);
+        let number = self.list.len() as u32;
+        self.list.push(Box::from(&self.scratch[..]));
+        let Keys { tuples, hasher, list, .. } = self;
+        tuples.insert_unique(hash, number, |&number| hasher.hash_one(&*list[number as usize]));
         Ok(number)
     }
 
