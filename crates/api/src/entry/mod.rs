@@ -6,7 +6,7 @@
 //! 3. Its route is found in the route table.
 //! 4. Its caller is identified, and checked against the access that the route requires (`caller.rs`).
 //! 5. The quotas of its tenant are checked (`request/quota.rs`).
-//! 6. It is admitted: it gets a permit to run, as the class of its route specifies.
+//! 6. It is admitted as the class of its route specifies: most get a permit to run.
 //! 7. The route's handler responds, or another gateway of the cluster does (`searches/relay`). An administrative act is
 //!    recorded before and after (`access/audit`).
 //!
@@ -207,8 +207,9 @@ impl Entry {
             false => self.state.answers.of(&caller.tenant),
         };
         let permit = match row.route.class {
-            // These take permits later: a write once its body has arrived, a stream for each read.
-            Class::Write | Class::Stream => None,
+            // These take permits later: a write once its body has arrived, a stream for each read. The registry's
+            // queues admit instead of a permit.
+            Class::Write | Class::Stream | Class::Registry => None,
             Class::Reserved | Class::Interactive => {
                 let _admission = observe::stage(Stage::Admission);
                 match gate.try_enter(account()) {
@@ -339,7 +340,7 @@ impl Entry {
         match class {
             Class::Reserved => &self.state.reserved,
             // One gate for all of them: separate gates would each fill the processors.
-            Class::Interactive | Class::Write | Class::Stream => &self.state.gate,
+            Class::Interactive | Class::Write | Class::Stream | Class::Registry => &self.state.gate,
         }
     }
 

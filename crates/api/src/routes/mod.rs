@@ -232,39 +232,39 @@ pub const ROUTES: &[Route] = &[
         "getSavedPackets" "Searches" "The packets of a saved search as they are produced, as Server-Sent Events, or over a WebSocket if the request asks for an upgrade", &["after", "Last-Event-ID"], None, 200 "Packets, for as long as the saved search exists.", &[("text/event-stream", "Text")]),
     route!(GET "/providers", read Search, Interactive, Handler::of(searches::providers);
         "getProviders" "Searches" "The providers that a search can ask, and their state", &[], None, 200 "Names, breakers, budgets.", json!("ProviderList")),
-    route!(POST "/tokens", manage Tokens, Write, Handler::of(access::tokens::post);
+    route!(POST "/tokens", manage Tokens, Registry, Handler::of(access::tokens::post);
         "createToken" "Access" "Create a token", &[], Some(RequestBody::small("Its role, its tenant (operators only), the collections that it covers, when it expires.", &[("application/json", "NewToken")])), 201 "The token, with its text, which is not shown again.", json!("TokenAnswer")),
     route!(GET "/tokens", read Tokens, Reserved, Handler::of(access::tokens::list);
         "getTokens" "Access" "The tokens of the tenant; for operators, of all tenants", &[], None, 200 "Their ids and rights.", json!("TokenList")),
     route!(DELETE "/tokens/{id}", manage Tokens, Reserved, Handler::of(access::tokens::delete);
         "revokeToken" "Access" "Revoke a token", &[], None, 204 "It is revoked.", &[]),
-    route!(POST "/tenants", manage Server, Write, Handler::of(access::tenants::post);
+    route!(POST "/tenants", manage Server, Registry, Handler::of(access::tenants::post);
         "createTenant" "Access" "Create a tenant", &[], Some(RequestBody::small("Its name and settings.", &[("application/json", "NewTenant")])), 201 "The tenant.", json!("TenantInfo")),
     route!(GET "/tenants", read Server, Reserved, Handler::of(access::tenants::list);
         "getTenants" "Access" "The tenants of the server", &[], None, 200 "Their settings and sizes.", json!("TenantList")),
-    route!(PATCH "/tenants/{t}", manage Server, Write, Handler::of(access::tenants::patch);
+    route!(PATCH "/tenants/{t}", manage Server, Registry, Handler::of(access::tenants::patch);
         "updateTenant" "Access" "Change a tenant: weight, suspension, quotas, collections that are readable without a credential", &[], Some(RequestBody::small("The changes; everything else stays.", &[("application/merge-patch+json", "NewTenant"), ("application/json", "NewTenant")])), 200 "The changed tenant.", json!("TenantInfo")),
     route!(DELETE "/tenants/{t}", manage Server, Reserved, Handler::of(access::tenants::delete);
         "deleteTenant" "Access" "Remove a suspended tenant with its tokens, its users and all its data", &[], None, 204 "It is removed.", &[]),
-    route!(POST "/users", manage Tokens, Write, Handler::of(access::users::post);
+    route!(POST "/users", manage Tokens, Registry, Handler::of(access::users::post);
         "createUser" "Access" "Create a user that signs in with a name and a password", &[], Some(RequestBody::small("Its name and password, its role, its tenant (operators only), the collections that it covers.", &[("application/json", "NewUser")])), 201 "The user.", json!("UserInfo")),
     route!(GET "/users", read Tokens, Reserved, Handler::of(access::users::list);
         "getUsers" "Access" "The users of the tenant; for operators, of all tenants", &[], None, 200 "Their names and rights.", json!("UserList")),
-    route!(PATCH "/users/{name}", manage Tokens, Write, Handler::of(access::users::patch);
+    route!(PATCH "/users/{name}", manage Tokens, Registry, Handler::of(access::users::patch);
         "updateUser" "Access" "Change a user: password, role, collections, whether it may sign in; its sessions end", &[], Some(RequestBody::small("The changes; everything else stays.", &[("application/merge-patch+json", "UserChange"), ("application/json", "UserChange")])), 200 "The changed user.", json!("UserInfo")),
     route!(DELETE "/users/{name}", manage Tokens, Reserved, Handler::of(access::users::delete);
         "deleteUser" "Access" "Remove a user; its sessions end", &[], None, 204 "It is removed.", &[]),
     route!(GET "/login", open, Interactive, Handler::of(sign_in::page);
         "getLoginPage" "Access" "The page to sign in", &["next"], None, 200 "The page.", &[("text/html", "Page")]),
-    route!(POST "/login", open, Write, Handler::of(sign_in::post);
+    route!(POST "/login", open, Registry, Handler::of(sign_in::post);
         "signIn" "Access" "Sign in: the response sets the cookie of a new session", &[], Some(RequestBody::small("Name and password, as JSON or as a form of this server's own page.", &[("application/json", "SignIn"), ("application/x-www-form-urlencoded", "SignIn")])), 200 "The signed-in user, and the session's CSRF token.", json!("Session")),
     route!(GET "/login/{issuer}", open, Interactive, Handler::of(sign_in::openid::begin);
         "beginSignIn" "Access" "Sign in at an issuer of OpenID Connect: leads the browser there", &["next"], None, 303 "The issuer's page.", &[("text/html", "Page")]),
     route!(GET "/login/{issuer}/callback", open, Stream, Handler::of(sign_in::openid::callback);
         "endSignIn" "Access" "The browser comes back from the issuer: the response sets the cookie of a new session", &[], None, 303 "The page that was asked for.", &[("text/html", "Page")]),
-    route!(POST "/logout", open, Write, Handler::of(sign_in::logout);
+    route!(POST "/logout", open, Registry, Handler::of(sign_in::logout);
         "signOut" "Access" "Sign out: the session ends", &[], Some(RequestBody::small("Nothing, or a form with the CSRF token.", &[("application/x-www-form-urlencoded", "SignOut")])), 204 "It has ended.", &[]),
-    route!(POST "/password", open, Write, Handler::of(sign_in::change);
+    route!(POST "/password", open, Registry, Handler::of(sign_in::change);
         "changePassword" "Access" "Change the password of the signed-in user; its other sessions end", &[], Some(RequestBody::small("The current password, and the new one.", &[("application/json", "PasswordChange"), ("application/x-www-form-urlencoded", "PasswordChange")])), 200 "It is changed, and the session is a new one.", json!("Session")),
     route!(GET "/session", open, Interactive, Handler::of(sign_in::session);
         "getSession" "Access" "The signed-in user", &[], None, 200 "The user, and the session's CSRF token.", json!("Session")),
@@ -309,7 +309,8 @@ mod tests {
             "# Routes\n\nFrom the route table; `MERIDIAN_WRITE_DOCS=1 cargo test --workspace --lib routes` regenerates it.\n\n\
              *Needs* is the access that a caller must have; `open` routes need none, and ignore an invalid credential. *Class* says when a request takes its permit to run:\n\
              `interactive` first, `write` once its body has arrived, `stream` only while it sends. `reserved` has separate permits, so that an\n\
-             overloaded server can still be monitored.\n",
+             overloaded server can still be monitored. `registry` takes a place in the bounded queues of password checks and of changes to\n\
+             tokens, tenants, users and sessions.\n",
         );
         for (tag, about) in TAGS {
             let _ = write!(text, "\n## {tag}\n\n{about}\n\n| Route | Needs | Class | |\n|---|---|---|---|\n");
