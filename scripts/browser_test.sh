@@ -26,7 +26,9 @@ END
 "$meridian" lab run "$folder/load.toml" --out "$folder/lab" > /dev/null
 "$meridian" lab report "$folder/lab" > /dev/null
 
-env -C web MERIDIAN_URL="$url" MERIDIAN_REPORT="$folder/lab/report.html" node --test --test-concurrency=1 tests/map.test.mjs tests/map-layers.test.mjs tests/map-table.test.mjs tests/base-map.test.mjs tests/pixels.test.mjs tests/weight.test.mjs tests/search.test.mjs tests/pages.test.mjs
+maps=(tests/map.test.mjs tests/map-limits.test.mjs tests/map-layers.test.mjs tests/map-files.test.mjs tests/map-moving.test.mjs tests/map-table.test.mjs)
+env -C web MERIDIAN_URL="$url" MERIDIAN_REPORT="$folder/lab/report.html" \
+    node --test --test-concurrency=1 "${maps[@]}" tests/base-map.test.mjs tests/pixels.test.mjs tests/weight.test.mjs tests/search.test.mjs tests/pages.test.mjs
 
 # Last: from the first user on, the server needs a credential.
 printf 'correct horse battery\n' | "$meridian" user create anna --role writer --data "$folder/data"

@@ -4,4 +4,4 @@ set -euo pipefail
 source "$(dirname "$0")/program.sh"
 scripts/need.sh zstd=zstd
 source scripts/serve.sh
-python3 tests/cql2.py "$url" data/natural-earth
+python3 tests/cql2 "$url" data/natural-earth

@@ -68,6 +68,7 @@ TOGETHER = [
     Suite(4, "dependencies: licences, bans, sources, advisories", "scripts/deny.sh"),
     Suite(0.3, "web: types", "npm --prefix web run --silent check"),
     Suite(0.3, "web: ESLint", "npm --prefix web run --silent lint"),
+    Suite(0.2, "TypeScript: ESLint", "npm --prefix clients/typescript run --silent lint"),
     Suite(1, "sizing: the guide's tables are what its inputs give", f"python3 bench/sizing/size.py --check --meridian '{PROGRAM}'"),
     Suite(0.5, "scans: the void rule, the report and a tiny row of the dilated study", f"MERIDIAN='{PROGRAM}' python3 tests/scans.py"),
     Suite(1, "differential: a live server against an oracle", "scripts/differential_test.sh --seed 1 --rounds 12"),

@@ -4,6 +4,9 @@ The events of `bench/data.py`, at several sizes: does the time of an answer grow
 Meridian is asked over HTTP, in one collection with places and one without. QuestDB is asked over HTTP. DuckDB and chdb
 run inside this process, without a wire. The groups of every question are compared between the systems before anything
 is timed.
+
+    make bench-aggregate                                             at the default sizes
+    make bench-aggregate ARGS="--rows 1000000 10000000 100000000"    the full sizes
 """
 
 import argparse

@@ -5,6 +5,9 @@ cgroup (version 2, or 1 where that is what the machine has), with the settings t
 its own caches and anonymous memory, and the page cache that it fills, which the kernel takes back. Then `kill -9`, the
 page cache dropped, and a start: time to ready, and to the first answer of each kind of question. Every answer's count
 is compared with what was sent.
+
+    make bench-capacity                             at the default sizes
+    make bench-capacity ARGS="--events 10000000"    fewer events
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""The load of the space-time study (studies.md, section 1) over a cluster of 1, 2 and 4 gateways. The first measurement
+"""The load of the space-time study (GeoWave and GeoMesa compared, by Azavea) over a cluster of 1, 2 and 4 gateways. The first measurement
 is repeated at the end.
 
 The processor time of a request with one gateway, by role, goes into the simulator. Its forecasts for this machine are laid beside what was measured; those for

@@ -1,4 +1,4 @@
-"""The published study of replication (studies.md, section 4) on clusters of this machine. Recorded: events a second by
+"""The published study of replication (ChronicleDB in the cloud) on clusters of this machine. Recorded: events a second by
 size of a batch and number of nodes, and which servers keep and lead the log of each partition. For `replication.ipynb`."""
 
 import collections

@@ -1,7 +1,13 @@
-"""bench-cluster: the write rate of a cluster's log beside bare NATS, and its bytes. Also how long a takeover takes, how long writes wait in a handover, and what twice the log's rate does to it.
+"""bench-cluster: what a cluster's log takes in beside bare NATS, and what takeovers, handovers and overload do to its clients.
+
+Parts: the rate of writes (`ingest`), bytes of the log (`bytes`), the time to an acknowledgement (`latency`), how long a takeover takes (`takeover`), how
+long writes wait in a handover (`handover`), twice the log's rate (`overload`), and the space-time study over 1, 2 and 4 gateways (`spacetime`).
 
 All processes share one machine, so the figures show ratios and waits, not what separate machines give. Each part can be run alone (`--parts takeover`);
 the figures of the others stay as they were.
+
+    make bench-cluster                            at the default sizes
+    make bench-cluster ARGS="--parts takeover"    one of its parts
 """
 
 import argparse

@@ -1,8 +1,12 @@
 """bench-compression: what a compressed answer costs the server, and what it saves on the wire.
 
-Whole answers in several formats, each read plain and in each coding, in alternating rounds over one connection each. The figure is
-the server's processor time for a byte of the plain answer: it holds on a loaded machine better than a rate. What a coding costs is its
-figure less the plain one's. Every coded answer is decoded once and compared with the plain one before anything is timed.
+Answers in several formats, each read plain and in each coding, in alternating rounds, one after the other. The figure
+is the server's processor time for a byte of the plain answer: it holds on a loaded machine better than a rate. What a
+coding costs is its figure less the plain one's. Every coded answer is decoded once and compared with the plain one
+before anything is timed.
+
+    make bench-compression                      at the default sizes
+    make bench-compression ARGS="--rounds 1"    shorter
 """
 
 import argparse
@@ -55,7 +59,7 @@ def same(plain, other):
 
 def main():
     """Measures and keeps."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=200_000)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seed", type=int, default=1)

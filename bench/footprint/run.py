@@ -5,6 +5,9 @@ bench-near. Every system has the same columns and the same id column, with an in
 PostGIS has the other indexes of the set's own bench. Sizes are taken once each system has settled (merged, vacuumed,
 applied). A cold start runs from the start of the process to the first answer of a small box. The page cache is dropped
 first where that is allowed.
+
+    make bench-footprint                               at the default sizes
+    make bench-footprint ARGS="--sets trades lines"    some of the sets
 """
 
 import argparse

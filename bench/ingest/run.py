@@ -4,6 +4,9 @@ Events {symbol, type, price, time} in batches of 1, 100 and 10,000 over one conn
 connections. Each system speaks its own best protocol, bodies are made before the clock starts, a batch counts once it is
 acknowledged. Processor seconds are taken from right before the first batch until the server is idle again. So flushes
 and merges left for later are paid for.
+
+    make bench-ingest                                        at the default sizes
+    make bench-ingest ARGS="--rows 10000000 --seconds 30"    the full size
 """
 
 import argparse

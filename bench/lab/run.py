@@ -1,15 +1,19 @@
 """bench-lab: what the load generator itself costs and can do, beside wrk and k6, and whether it measures what oha measures.
 
-Client and server are pinned to a core each. Closed: 50 connections to a null server, one request in flight on each; the lab keeps
-its histograms and raw records. Open: 20,000 requests a second, and how many left within a millisecond of their time.
-Agreement: a mock source whose answers take a log-normal time (median 5 ms). The lab and oha, with its latency
-correction, each send 1,000 requests a second. Stall: the null server is stopped for 2 s in the middle of a run of 20 s.
-The load is open, then closed. The 99th percentile of theory is compared with the measured one. Streams: 10,000
-WebSockets that bring a packet a second each, and the most memory that client and server had. Report: a million
-requests, recorded one by one, and the seconds until the page and pictures of them are there. Simulation: ten million
-jobs of the search study's pipeline, twice with one seed. Rounds interleave. A run of any client in which others used
-more than 5 % of the machine, or the host took as much, is repeated. It is marked where it stays so. What the server
-takes of its core is recorded beside: a null server that had none left would be what is measured.
+k6 and oha are left out where the target folder's bench-peers has none. Client and server are pinned to a core each.
+Closed: 50 connections to a null server, one request in flight on each; the lab keeps its histograms and raw records.
+Open: 20,000 requests a second, and how many left within a millisecond of their time. Agreement: a mock source whose
+answers take a log-normal time (median 5 ms). The lab and oha, with its latency correction, each send 1,000 requests a
+second. Stall: the null server is stopped for 2 s in the middle of a run of 20 s. The load is open, then closed. The
+99th percentile of theory is compared with the measured one. Streams: 10,000 WebSockets that bring a packet a second
+each, and the most memory that client and server had. Report: a million requests, recorded one by one, and the seconds
+until the page and pictures of them are there. Simulation: ten million jobs of the search study's pipeline, twice with
+one seed. Rounds interleave. A run of any client in which others used more than 5 % of the machine, or the host took as
+much, is repeated. It is marked where it stays so. What the server takes of its core is recorded beside: a null server
+that had none left would be what is measured.
+
+    make bench-lab                       at the default sizes
+    make bench-lab ARGS="--streams 0"    without the streams
 """
 
 import argparse

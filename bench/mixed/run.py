@@ -1,8 +1,11 @@
-"""bench-mixed: reads during saturated writes and the reverse, one writer and 250, and memory over time.
+"""bench-mixed: reads during saturated writes and the reverse, one writer and 250, and memory over time, beside PostgreSQL and QuestDB.
 
 Each system holds events {symbol, type, price, time}, and is read and written, first apart and then at once. A read asks
 for every event of a random 200 ms, over eight connections. Writes are batches of 1,000 over one connection, and single
 events over one and over 250. Its resident memory is read four times a second from the first phase to the last.
+
+    make bench-mixed                           at the default sizes
+    make bench-mixed ARGS="--rows 10000000"    the full size
 """
 
 import argparse

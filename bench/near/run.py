@@ -1,10 +1,14 @@
 """bench-near: the places profile beside PostGIS, Redis, Tile38 (where TILE38_SERVER names a binary) and nginx.
 
 Question: how many "what is within R of here, nearest first" answers a second, at six radii, on the same places. Each
-system uses its own best protocol, and all must give the same answers first. nginx sends a static body of the same
-median size: nobody can be faster than that over HTTP.
+system uses its own best protocol. The numbers found by Meridian, Redis and PostGIS are compared first: where they
+differ by more than the edge of the radius, a count over all places must agree with Meridian. nginx sends a static body
+of the same median size: nobody can be faster than that over HTTP.
 
 Rounds are interleaved (every system once, then again), so that a drift of the machine touches all of them alike.
+
+    make bench-near                                           at the default sizes
+    make bench-near ARGS="--places 5000000 --name near-5m"    the larger size
 """
 
 import argparse
@@ -151,7 +155,7 @@ def body(answer):
 
 
 def counted(rows, lon, lat, radius_km):
-    """How many places lie within a radius, by testing each of them: haversine on DESIGN.md's sphere of 6,371,008.8 m."""
+    """How many places lie within a radius, by testing each of them: haversine on Meridian's sphere of 6,371,008.8 m."""
     lat0, found = math.radians(lat), 0
     for _, _, _, _, at_lat, at_lon in rows:
         if abs(at_lat - lat) * 111.19 > radius_km + 0.1:

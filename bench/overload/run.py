@@ -57,7 +57,7 @@ PAST = {"flood": flood.flood, "drift": drift.drift}
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
-    parser.add_argument("--full", action="store_true", help="the sizes of the issue; other options are laid over them")
+    parser.add_argument("--full", action="store_true", help="the full sizes; other options are laid over them")
     parser.add_argument("--plan", action="store_true", help="say how long each part takes, and end")
     parser.add_argument("--resume", action="store_true", help="leave out the parts that were measured for this commit at these sizes")
     parser.add_argument("--noisy", action="store_true", help="measure although other programs use the machine")

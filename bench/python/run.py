@@ -4,6 +4,9 @@ The events of `bench/data.py`. The first two questions are a circle in a window 
 count in a country's polygon. The others are count and average by hour in a box, and the ten nearest. Meridian is
 `meridian.open`, and for comparison `meridian.connect` to a server on the same machine. Every question is asked of every
 system before anything is timed, and the answers are compared.
+
+    make bench-python                      at the default sizes
+    make bench-python ARGS="--rounds 1"    shorter
 """
 
 import argparse

@@ -4,6 +4,9 @@ Meridian alone, at sizes that grow by the square root of ten. Questions come in 
 grow with the events. The others shrink as the events grow, so that the number of results stays the same. An exponent is
 fitted to each by least squares on logarithms (0 is no growth, 1 is growth with the events), and drawn in
 bench/results/scaling.svg.
+
+    make bench-scaling                                                              at the default sizes
+    make bench-scaling ARGS="--rows 1000000 3162278 10000000 31622777 100000000"    the full sizes
 """
 
 import argparse

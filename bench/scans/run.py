@@ -3,7 +3,8 @@
 Processor time and storage are modelled by the simulator's costs and slept, so that servers of eight cores fit on a
 small machine. All else is real. A row takes so many times as long as the study's, and every answer is held against the
 owner's. A row is void where it uses more than 60 % of the machine's processors, or where its threads wait for a
-processor. Its times are then those of the machine. Void rows are not kept.
+processor. Its times are then those of the machine. A row in which a scan fails or an answer
+differs is void too. Void rows are not kept.
 
     make bench-scans                             every row, the changes; --plan says how long each takes, and ends
     make bench-scans ARGS="--resume"             goes on after a stop, with the rows that this build has not been measured for
@@ -29,7 +30,7 @@ from rows import FIGURES, ROW_S_MAX, SCENARIO, TIMES, TIMES_SMALL, rows, scenari
 from scans import SCANS, SCHEMA, Scans
 from waits import Waits
 
-# Issue 21: above this share of the machine a row says nothing.
+# Above this share of the machine a row says nothing.
 USED_MAX = 0.60
 # Of the time of all scans, what threads of the study waited for a processor, also where no scan waited for them.
 WAITED_MAX = 0.05

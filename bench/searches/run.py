@@ -1,7 +1,10 @@
 """bench-searches: searches over mock sources whose log is the truth, saved searches while events come in, and searx beside it.
 
-Each part can be run alone (`--parts flat edge`); the figures of the others stay as they were. The defaults end within a quarter of an hour; `--full` takes
-two hours (`bench/README.md` says where they go).
+Each part can be run alone (`--parts flat edge`); the figures of the others stay as they were. The defaults end within a
+quarter of an hour; `--full` takes some two and a half hours (`bench/README.md` says where they go).
+
+    make bench-searches                             at the default sizes
+    make bench-searches ARGS="--parts flat edge"    some of its parts
 """
 
 import argparse
@@ -45,7 +48,7 @@ RUN = {"isolated": outside.isolated, "flat": outside.flat, "edge": outside.edge,
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
-    parser.add_argument("--full", action="store_true", help="the sizes of the issue; other options are laid over them")
+    parser.add_argument("--full", action="store_true", help="the full sizes; other options are laid over them")
     parser.add_argument("--item-bytes", type=int, default=9_000, help="text of each of the 93 results of the slow sources; each fills a packet")
     parser.add_argument("--searches", type=int, default=2, help="isolated searches")
     parser.add_argument("--late", type=int, default=20, help="searches with a deadline of 20 s")

@@ -3,8 +3,11 @@
 Real events with their clustering, replicated over three years (`bench/data.py`). There are three families of questions.
 Circles lie around ten cities (10 to 650 km, 6 days to 14 months), as polygons. The others are countries by month, and
 cells of a grid (levels 4 to 8, 5 to 31 days). All systems get the same polygons, planar in degrees, and must return the
-same events. The count and the sum of ids of every question are compared before anything is timed. Questions with fewer
-than 10,000 hits are timed apart.
+same events; QuestDB has no polygons, and is asked for cells alone. The count and the sum of ids of every question are
+compared before anything is timed. Questions with fewer than 10,000 hits are timed apart.
+
+    make bench-spacetime                           at the default sizes
+    make bench-spacetime ARGS="--rows 10000000"    the full size
 """
 
 import argparse

@@ -2,6 +2,9 @@
 
 Storm tracks and ship tracks, resampled, moved and varied by seed. Both systems get the same boxes, test the line itself
 and not its envelope, and return whole lines. The count and the sum of ids of every question are compared first.
+
+    make bench-tracks                         at the default sizes
+    make bench-tracks ARGS="--rows 200000"    the full size
 """
 
 import argparse

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe } from 'node:test';
 import * as shared from './browser.mjs';
+import * as map from './map.mjs';
 
 const { becomes, PATIENCE } = shared;
 const url = new URL(process.env.MERIDIAN_URL ?? '').origin;
@@ -10,11 +11,7 @@ const troubles = [];
 let browser;
 let page;
 
-const api = async (path) => {
-  const response = await fetch(url + path);
-  assert.ok(response.ok, `${response.status} ${path}: ${await response.clone().text()}`);
-  return response.json();
-};
+const api = (path) => map.api(url, path);
 const countOf = async (query) => (await api(`/collections/earthquakes/aggregate?${new URLSearchParams({ function: 'count', ...query })}`)).groups[0].count;
 const rest = () => shared.rest(page);
 
@@ -27,9 +24,9 @@ async function show(hash) {
 
 /** The rows that are drawn: their numbers and ids. */
 const rows = () => page.locator('#table tbody tr[data-id]').evaluateAll((list) => list.map((row) => ({ at: Number(row.dataset.row), id: row.dataset.id })));
-const sight = () => page.evaluate(() => window.meridianMap.getBounds().toArray().flat().map((v) => Math.round(v * 1e6) / 1e6).join(','));
+const sight = () => map.sight(page);
 const heads = () => page.locator('#table th').allTextContents();
-const hashValue = async (key) => new URLSearchParams(new URL(page.url()).hash.slice(1)).get(key);
+const hashValue = (key) => map.hashValue(page, key);
 
 /** All ids of a question in an order, as the server pages through them. */
 async function idsOf(query) {

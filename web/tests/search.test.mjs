@@ -2,8 +2,8 @@
 // search-sources.sh: `meridian lab mock`, some of them slow, broken or silent for ever.
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import net from 'node:net';
 import { becomes, drag, launch, onScreen, PATIENCE, step as stepOf, watch } from './browser.mjs';
+import { startProxy } from './proxy.mjs';
 
 const server = new URL(process.env.MERIDIAN_URL ?? 'http://unset.invalid').origin;
 const troubles = [];
@@ -12,35 +12,6 @@ let url;
 let browser;
 let context;
 let page;
-
-/** A way to the server that can be cut; it notes the requests' first lines. */
-async function startProxy() {
-  const { hostname, port } = new URL(server);
-  const pairs = new Set();
-  const asked = [];
-  const listener = net.createServer((client) => {
-    const upstream = net.connect(Number(port), hostname);
-    const pair = [client, upstream];
-    pairs.add(pair);
-    client.on('data', (data) => asked.push(...(data.toString('latin1').match(/^(?:GET|POST|DELETE) \S+/gm) ?? [])));
-    for (const socket of pair) socket.on('error', () => {}).on('close', () => pairs.delete(pair));
-    // What the server has said is still to arrive; what the browser does not want any more need not.
-    upstream.on('close', () => client.end());
-    client.on('close', () => upstream.destroy());
-    client.pipe(upstream);
-    upstream.pipe(client);
-  });
-  await new Promise((resolve) => listener.listen(0, '127.0.0.1', resolve));
-  return {
-    url: `http://127.0.0.1:${listener.address().port}`,
-    asked,
-    cut: () => [...pairs].flat().forEach((socket) => socket.destroy()),
-    stop: () => {
-      listener.close();
-      [...pairs].flat().forEach((socket) => socket.destroy());
-    },
-  };
-}
 
 const tone = () => page.getAttribute('#banner', 'data-tone');
 const headline = () => page.textContent('#headline');
@@ -70,7 +41,7 @@ const features = (list) => list.flatMap((packet) => packet.features ?? []);
 describe('the search page', { timeout: 900_000 }, () => {
   before(async () => {
     assert.ok(process.env.MERIDIAN_URL, 'MERIDIAN_URL is not set: scripts/browser_test.sh runs this test');
-    proxy = await startProxy();
+    proxy = await startProxy(server);
     url = proxy.url;
     browser = await launch();
     context = await browser.newContext({ viewport: { width: 1440, height: 860 } });

@@ -67,8 +67,8 @@ export class Collection<P = Properties> {
   }
 
   /** Its fields, as JSON Schema. */
-  async schema({ signal }: RequestOptions = {}): Promise<Schema> {
-    return (await this.http.json('get', '/collections/{c}/schema', { path: this.#path(), query: { f: 'json' } }, { signal })) as Schema;
+  schema({ signal }: RequestOptions = {}): Promise<Schema> {
+    return this.http.json('get', '/collections/{c}/schema', { path: this.#path(), query: { f: 'json' } }, { signal });
   }
 
   // Events

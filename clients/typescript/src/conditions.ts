@@ -50,7 +50,7 @@ export function parameters({ bbox, datetime: when, filter, equals, near, ...same
     if (name in found) throw new TypeError(`equals.${name}: a parameter has this name; say it in the filter`);
     found[name] = value;
   };
-  for (const [name, value] of Object.entries(same)) set(name, value as Parameters[string]);
+  for (const [name, value] of Object.entries(same)) set(name, value);
   set('bbox', numbers('bbox', bbox, 4));
   set('near', numbers('near', near, 2));
   if (when !== undefined) set('datetime', datetime(when));

@@ -92,9 +92,9 @@ export class Http {
   }
 
   /** The address of a resource; names are escaped. */
-  address(path: string, names: object = {}, query: object = {}): string {
+  address(path: string, names: Readonly<Record<string, string>> = {}, query: Parameters = {}): string {
     const filled = path.replace(/\{([^}]+)\}/g, (_, name: string) => {
-      const value: unknown = (names as Record<string, unknown>)[name];
+      const value = names[name];
       // An empty name would be another resource, and so would these two, which an address has for steps.
       if (value === undefined || ['', '.', '..'].includes(String(value))) throw new TypeError(`${name}: ${JSON.stringify(value)} names nothing`);
       return encodeURIComponent(String(value));
@@ -131,7 +131,7 @@ export class Http {
    */
   async open<M extends Method, P extends Path<M>>(method: M, path: P, asked: RequestInput<M, P>, sending: SendOptions = {}): Promise<OpenResponse> {
     const { signal, repeatable = method === 'get' } = sending;
-    const url = this.address(path, asked.path, asked.query as Parameters | undefined);
+    const url = this.address(path, asked.path as Record<string, string> | undefined, asked.query as Parameters | undefined);
     const until = Date.now() + this.#patience;
     for (let step = PAUSE_MS; ; step = Math.min(2 * step, PAUSE_MAX_MS)) {
       const { response, watch, failure } = await this.#attempt(method.toUpperCase(), url, asked, sending);

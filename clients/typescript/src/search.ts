@@ -77,13 +77,14 @@ export class Results implements AsyncIterableIterator<Result> {
 
   async next(): Promise<IteratorResult<Result>> {
     while (this.#waiting.length === 0) {
-      const { done, value } = await this.source.next();
-      if (done) return { done, value: undefined };
-      if (value.kind === 'results') {
-        const said = { provider: value.provider, ...(value.when ? { when: value.when } : {}) };
-        this.#waiting.push(...value.features.map((feature) => ({ ...feature, ...said })));
+      const taken = await this.source.next();
+      if (taken.done) return { done: true, value: undefined };
+      const packet = taken.value;
+      if (packet.kind === 'results') {
+        const said = { provider: packet.provider, ...(packet.when ? { when: packet.when } : {}) };
+        this.#waiting.push(...packet.features.map((feature) => ({ ...feature, ...said })));
       }
-      this.noted(value);
+      this.noted(packet);
     }
     return { done: false, value: this.#waiting.shift() as Result };
   }

@@ -1,0 +1,74 @@
+// The trail and the live mode of the map, in a real browser against a running server (MERIDIAN_URL) with the demo's earthquakes.
+import assert from 'node:assert/strict';
+import { after, before, describe } from 'node:test';
+import * as shared from './browser.mjs';
+import * as map from './map.mjs';
+
+const { becomes, PATIENCE } = shared;
+const url = new URL(process.env.MERIDIAN_URL ?? '').origin;
+const troubles = [];
+let browser;
+let context;
+let page;
+
+const api = (path, init) => map.api(url, path, init);
+const rest = () => shared.rest(page);
+const show = (hash, path = '/map') => map.show(page, `${url}${path}#${hash}`);
+
+describe('what moves on the map', { timeout: 3_600_000 }, () => {
+  before(async () => {
+    browser = await shared.launch();
+    context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
+    page = await context.newPage();
+    page.setDefaultTimeout(PATIENCE);
+    shared.watch(page, url, troubles);
+  });
+  after(() => browser?.close());
+
+  const step = (name, work) => shared.step(name, () => page, troubles, work);
+
+  step('plays a trail of single events that moves, and gives the picture back', async () => {
+    await show('c=earthquakes&m=4/37/-119&q=mag+>+3');
+    await page.click('#play');
+    await page.waitForFunction(() => window.meridianTrail.shown && window.meridianTrail.layer.visible() > 0, undefined, { timeout: PATIENCE });
+    assert.equal(await page.evaluate(() => window.meridianPicture.showsEvents || window.meridianPicture.stops() !== null), false);
+    assert.ok((await page.locator('#legend [data-legend=trail]').count()) === 1);
+    const first = await page.evaluate(() => location.hash);
+    await page.waitForFunction((old) => location.hash !== old, first, { timeout: PATIENCE });
+    await page.click('#play');
+    await rest();
+    assert.equal(await page.evaluate(() => window.meridianTrail.shown), false);
+    assert.equal(await page.locator('#legend [data-legend=trail]').count(), 0);
+    await page.click('#clear-time');
+  });
+
+  step('follows events as they are written: objects move, and their tracks grow', async () => {
+    const id = `live-test-${process.pid}`;
+    const schema = {
+      type: 'object',
+      properties: { geometry: { format: 'geometry-point', 'x-ogc-role': 'primary-geometry' }, time: { type: 'string', format: 'date-time', 'x-ogc-role': 'primary-instant' }, boat: { type: 'string', 'x-meridian-object': true } },
+      required: ['time'],
+    };
+    await fetch(`${url}/collections/${id}`, { method: 'PUT', headers: { 'content-type': 'application/schema+json' }, body: JSON.stringify(schema) });
+    const write = (boat, lng, minute) => api(`/collections/${id}/items`, { method: 'POST', headers: { 'content-type': 'application/geo+json' }, body: JSON.stringify({ type: 'Feature', geometry: { type: 'Point', coordinates: [lng, 54] }, properties: { time: `2026-01-01T00:${String(minute).padStart(2, '0')}:00Z`, boat } }) });
+    try {
+      await write('a', 10, 0);
+      await write('b', 12, 0);
+      await show(`c=${id}&m=5/54/11`);
+      await page.click('#live');
+      await page.waitForFunction(() => /Live · 2 objects/.test(document.querySelector('#live-state').textContent), undefined, { timeout: PATIENCE });
+      await write('a', 10.5, 1);
+      await write('a', 11, 2);
+      await page.waitForFunction(() => ['live-track', 'live-heading'].every((layer) => window.meridianMap.queryRenderedFeatures({ layers: [layer] }).length > 0), undefined, { timeout: PATIENCE });
+      const [boat] = await page.evaluate(() => window.meridianMap.queryRenderedFeatures({ layers: ['live-heading'] }).map(({ properties }) => properties));
+      assert.equal(boat.object, 'a');
+      assert.ok(Math.abs(boat.heading - 90) < 1, `heads to ${boat.heading}`);
+      await becomes(() => page.textContent('#count'), '4');
+      await page.click('#live');
+      await becomes(() => page.getAttribute('#live', 'aria-pressed'), 'false');
+      await rest();
+    } finally {
+      await fetch(`${url}/collections/${id}`, { method: 'DELETE' });
+    }
+  });
+});
