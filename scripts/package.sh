@@ -93,12 +93,14 @@ deb() {
     dpkg-deb --root-owner-group -Zxz "-z$level" --build "$to" "$out/meridian_${version}_$architecture.deb" > /dev/null
 }
 
-# From scratch: the program, the C library that it needs, the authorities for https://, and a user. No shell.
+# The files of the image: the program, the C library that it needs, the authorities for https://, settings and a user.
+# What becomes of them is in deploy/container/Containerfile.
 image() {
     scripts/need.sh buildah=buildah
     common
-    local root=$work/root library
-    mkdir -p "$root/var/lib" "$work/state/meridian"
+    local root=$work/image/root library
+    mkdir -p "$root/var/lib" "$work/image/state"
+    mkdir -m 0700 "$work/image/state/meridian"
     install -D -m 0755 "$work/common/meridian" "$root/usr/bin/meridian"
     ldd "$meridian" | grep -o '/[^ ]*' | sort -u | while read -r library; do install -D -m 0755 "$library" "$root$library"; done
     install -D -m 0644 /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/ca-certificates.crt"
@@ -107,20 +109,11 @@ image() {
     echo 'meridian:x:10001:10001::/var/lib/meridian:/sbin/nologin' > "$root/etc/passwd"
     echo 'meridian:x:10001:' > "$root/etc/group"
     # Docker's format: the OCI's has no health check. Podman, Docker and Kubernetes take both.
-    local of=(--root "$work/containers" --runroot "$work/containers-run" --storage-driver vfs) container
-    container=$(buildah "${of[@]}" from --format docker scratch)
-    buildah "${of[@]}" copy --quiet "$container" "$root" / > /dev/null
-    buildah "${of[@]}" copy --quiet --chown 10001:10001 --chmod 0700 "$container" "$work/state" /var/lib > /dev/null
-    buildah "${of[@]}" config --user 10001:10001 --volume /var/lib/meridian --port 7117 --workingdir /var/lib/meridian \
-        --entrypoint '["/usr/bin/meridian"]' --cmd 'serve --config /etc/meridian/meridian.toml' \
-        --healthcheck 'CMD /usr/bin/meridian health --url http://127.0.0.1:9117' --healthcheck-interval 10s \
-        --healthcheck-timeout 5s --healthcheck-start-period 60s \
-        --label org.opencontainers.image.title=meridian --label "org.opencontainers.image.version=$version" \
-        --label org.opencontainers.image.licenses=Apache-2.0 "$container"
-    rm -f "$out/meridian-$version-$machine-image.tar"
-    buildah "${of[@]}" commit --quiet --format docker --timestamp "$SOURCE_DATE_EPOCH" "$container" \
-        "docker-archive:$out/meridian-$version-$machine-image.tar:meridian:$version" > /dev/null
-    buildah "${of[@]}" rm --all > /dev/null
+    local file=$out/meridian-$version-$machine-image.tar
+    rm -f "$file"
+    buildah --root "$work/containers" --runroot "$work/containers-run" --storage-driver vfs build --quiet --format docker \
+        --timestamp "$SOURCE_DATE_EPOCH" --build-arg "VERSION=$version" --file deploy/container/Containerfile \
+        --tag "docker-archive:$file:meridian:$version" "$work/image" > /dev/null
 }
 
 wheels() {

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The packages, as their users have them. scripts/package_test.sh packages the program that `make test` built, and tries
 # archive and Debian package. With --all (`make test-package`) it makes every package as `make package` does. It installs the
-# Debian package on Debian 11, and the wheels. It starts the image without a shell, root or a file system that can be written.
+# Debian package on Debian 11, and the wheels. It starts the image as a container (tests/image.py).
 # PACKAGES=FOLDER takes packages that were made.
 set -euo pipefail
 all=${1:-}
@@ -80,21 +80,9 @@ in_debian dpkg --purge meridian > /dev/null
 [[ ! -e $folder/bullseye/usr/bin/meridian && -d $folder/bullseye/var/lib/meridian/data ]] || fail "a purge leaves the program, or takes the events"
 say "installed, upgraded and removed on Debian 11"
 
-# The image: its program in its own file system, as its user.
-scripts_of=$OLDPWD/scripts
-"$scripts_of/need.sh" podman=podman
-image=$(echo "$out"/meridian-*-image.tar)
-of=(--root "$folder/containers" --runroot "$folder/containers-run" --storage-driver vfs)
-podman "${of[@]}" load --quiet --input "$image" > /dev/null
-name=$(podman "${of[@]}" images --format '{{.Repository}}:{{.Tag}}' | head -1)
-[[ $(podman "${of[@]}" inspect "$name" --format '{{.Config.User}} {{.HealthCheck.Test}}') == "10001:10001 "*health* ]] || fail "the image has no user or no health check"
-mounted=$(podman "${of[@]}" image mount "$name")
-mkdir -p "$folder/image" && cp -a "$mounted/." "$folder/image/"
-podman "${of[@]}" image unmount "$name" > /dev/null
-[[ -z $(find "$folder/image" -name 'sh' -o -name 'bash') ]] || fail "the image has a shell"
-in_image() { chroot --userspec=10001:10001 "$folder/image" /usr/bin/meridian "$@"; }
-answers /var/lib/meridian/data in_image
-say "the image answers"
+# The image, as a container's engine starts it.
+"$OLDPWD/scripts/need.sh" ip=iproute2
+python3 "$OLDPWD/tests/image.py" "$out"/meridian-*-image.tar
 
 # The wheels.
 python3 -m venv "$folder/venv"
