@@ -51,7 +51,7 @@ pub use view::View;
 pub use writes::{Append, DeleteFault, PartialDelete, Writes};
 
 // The types used by this interface. They belong to the crates below; callers need nothing else from those.
-pub use meridian_store::seams::{Clock, Disk, OpenMode, Random, Seams};
+pub use meridian_store::seams::{Clock, Disk, OpenMode, Random, Seams, read_named_text};
 pub use meridian_store::{
     Act, AuditPage, Backup, BackupKey, BackupScope, CollectionStats, Damaged, Durability, Flusher, ImportOrigin,
     KEEPS_NAME, KEY_BYTES_MAX, OnConflict, PARTITIONS_MAX, Problem, RecordedAct, Settings, SettingsChange,

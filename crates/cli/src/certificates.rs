@@ -6,7 +6,7 @@
 use crate::failure::Failure;
 use jiff::Timestamp;
 use meridian_api::{Certificate, CertificateFault, Tls};
-use meridian_store::seams::expect_file;
+use meridian_store::seams::read_named;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
@@ -200,15 +200,9 @@ impl<T: RenewableTls> Certificates<T> {
     }
 }
 
-/// Reads a file that is read again and again.
-fn read_file(path: &Path) -> std::io::Result<Vec<u8>> {
-    expect_file(path)?;
-    std::fs::read(path)
-}
-
 impl Files {
     fn read(&self) -> Result<Content, String> {
-        let content = |file: &Path| read_file(file).map_err(|e| format!("{}: cannot be read: {e}", file.display()));
+        let content = |file: &Path| read_named(file).map_err(|e| format!("{}: cannot be read: {e}", file.display()));
         Ok(Content {
             certificate: content(&self.certificate)?,
             key: content(&self.key)?,

@@ -12,6 +12,7 @@ use meridian_store::seams::Seams;
 use meridian_store::{Options, Settings, SettingsChange, Store, StoreError, Write};
 use serde_json::{Value, json};
 use std::cell::Cell;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// The tenant of a data folder that only one tenant uses.
@@ -28,6 +29,8 @@ pub struct CollectionTarget {
 const CONFIRM_ALL: u64 = 1 << 53;
 
 enum Inner {
+    /// A data folder that is not there yet. It is made with the collection, so that a refused input leaves nothing.
+    NoFolder(PathBuf),
     Folder {
         store: Arc<Store>,
         collection: Option<Arc<dyn Collection>>,
@@ -37,7 +40,7 @@ enum Inner {
 }
 
 impl CollectionTarget {
-    /// Opens the folder (creating it if missing) or asks the server.
+    /// Opens the folder, or asks the server. A missing folder is made with the collection.
     pub fn open(target: Target, name: &str) -> Result<CollectionTarget, Failure> {
         Self::try_open(target, name)?.map_err(Failure::of_folder)
     }
@@ -55,6 +58,7 @@ impl CollectionTarget {
     fn try_open(target: Target, name: &str) -> Result<Result<CollectionTarget, StoreError>, Failure> {
         meridian_model::schema::validate_name("collection", name).map_err(|e| Failure::Usage(e.to_string()))?;
         let (schema, inner) = match target {
+            Target::Folder(folder) if !folder.exists() => (None, Inner::NoFolder(folder)),
             Target::Folder(folder) => {
                 let store = match Store::open(Options::at(folder), Seams::real()) {
                     Ok(store) => Arc::new(store),
@@ -82,10 +86,18 @@ impl CollectionTarget {
 
     /// Creates the collection.
     pub fn create(&mut self, schema: &Schema, settings: &Settings) -> Result<(), Failure> {
+        let made_in = |store: &Arc<Store>| {
+            Embedded::new(store.clone()).create(TENANT, &self.name, schema.clone(), settings.clone())
+        };
         match &mut self.inner {
+            Inner::NoFolder(folder) => {
+                let store = Arc::new(Store::open(Options::at(&*folder), Seams::real()).map_err(Failure::of_folder)?);
+                let made = made_in(&store)?;
+                self.schema = Some(made.schema());
+                self.inner = Inner::Folder { store, collection: Some(made) };
+            }
             Inner::Folder { store, collection } => {
-                let folder = Embedded::new(store.clone());
-                let made = folder.create(TENANT, &self.name, schema.clone(), settings.clone())?;
+                let made = made_in(store)?;
                 self.schema = Some(made.schema());
                 *collection = Some(made);
             }
@@ -106,6 +118,7 @@ impl CollectionTarget {
     /// Replaces the schema of the existing collection, if it was never written to, and changes settings as well.
     pub fn retype(&mut self, schema: &Schema, named: &SettingsChange) -> Result<(), Failure> {
         match &mut self.inner {
+            Inner::NoFolder(_) => return Err(self.missing()),
             Inner::Folder { store, collection } => {
                 let Some(there) = collection else { return Err(self.missing()) };
                 if !store.retype(TENANT, &self.name, schema.clone(), named.of(&there.settings()))? {
@@ -126,7 +139,7 @@ impl CollectionTarget {
     pub fn change(&self, named: &SettingsChange, yes: bool) -> Result<(), Failure> {
         let removes = match &self.inner {
             Inner::Folder { collection: Some(collection), .. } => change_here(&**collection, named, yes)?,
-            Inner::Folder { collection: None, .. } => return Err(self.missing()),
+            Inner::NoFolder(_) | Inner::Folder { collection: None, .. } => return Err(self.missing()),
             Inner::Server(server, _) => {
                 let path = ["collections", self.name.as_str()];
                 let described = server.find_json(&path, &[])?.ok_or_else(|| self.missing())?;
@@ -172,7 +185,7 @@ impl CollectionTarget {
                 let written = collection.write(Write::new(batch).with_key(key))?;
                 Ok(StoredCounts { written: written.written, before: written.duplicates })
             }
-            Inner::Folder { collection: None, .. } => Err(self.missing()),
+            Inner::NoFolder(_) | Inner::Folder { collection: None, .. } => Err(self.missing()),
             Inner::Server(server, limit) => Upload::new(server, &self.name, limit).send(&batch, &key),
         }
     }
@@ -189,7 +202,7 @@ impl CollectionTarget {
                 self.schema = None;
                 Ok(true)
             }
-            Inner::Server(..) => Ok(false),
+            Inner::NoFolder(_) | Inner::Server(..) => Ok(false),
         }
     }
 
@@ -197,7 +210,7 @@ impl CollectionTarget {
     pub fn close(self) -> Result<(), Failure> {
         match self.inner {
             Inner::Folder { store, .. } => Ok(store.close()?),
-            Inner::Server(..) => Ok(()),
+            Inner::NoFolder(_) | Inner::Server(..) => Ok(()),
         }
     }
 }

@@ -30,6 +30,7 @@ pub use cluster::{Cluster, Role};
 use meridian_api::{BATCH_TIMES, ServerConfig};
 use meridian_federation::provider::shipped;
 use meridian_federation::{Classifier, ImageSettings};
+use meridian_store::seams::read_named_text;
 use meridian_store::{Durability, Options};
 #[cfg(feature = "cluster")]
 pub use nats::Nats;
@@ -163,7 +164,7 @@ pub fn durability_name(durability: Durability) -> &'static str {
 impl Config {
     /// Returns the defaults, with the settings of the file.
     pub fn read(path: &Path) -> Result<Config, Failure> {
-        let text = std::fs::read_to_string(path)
+        let text = read_named_text(path)
             .map_err(|e| Failure::Usage(format!("--config: {} cannot be read: {e}", path.display())))?;
         Config::parse(&text).map_err(|e| Failure::Usage(format!("--config: {}: {e}", path.display())))
     }

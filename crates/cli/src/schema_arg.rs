@@ -4,14 +4,15 @@ use crate::failure::Failure;
 use crate::table::Table;
 use crate::units::count_text;
 use meridian_model::{IdRole, Invalid, Mode, Schema, TimeRole, schema_json, schema_spec};
+use meridian_store::seams::read_named_text;
 use std::path::Path;
 
 /// Parses `--schema`: a file that holds a JSON Schema or a spec, or a spec itself.
 pub fn read(argument: &str) -> Result<Schema, Failure> {
     let path = Path::new(argument);
     let (text, from) = if path.is_file() {
-        let text = std::fs::read_to_string(path)
-            .map_err(|e| Failure::Usage(format!("--schema: {argument} cannot be read: {e}")))?;
+        let text =
+            read_named_text(path).map_err(|e| Failure::Usage(format!("--schema: {argument} cannot be read: {e}")))?;
         (text, argument)
     } else {
         (argument.to_owned(), "--schema")

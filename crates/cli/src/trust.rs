@@ -1,6 +1,7 @@
 //! The servers that this program trusts over https, and the message for others.
 
 use crate::failure::Failure;
+use meridian_store::seams::read_named;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Once};
@@ -24,7 +25,7 @@ pub fn tls(ca: Option<&Path>) -> Result<TlsConfig, Failure> {
         None => RootCerts::PlatformVerifier,
         Some(file) => {
             let wrong = |why: String| Failure::Usage(format!("--ca-file {}: {why}", file.display()));
-            let text = std::fs::read(file).map_err(|e| wrong(format!("cannot be read: {e}")))?;
+            let text = read_named(file).map_err(|e| wrong(format!("cannot be read: {e}")))?;
             let items = parse_pem(&text).map(|item| match item {
                 Ok(PemItem::Certificate(one)) => Ok(Some(one)),
                 Ok(_) => Ok(None),

@@ -264,6 +264,10 @@ fn classes(path: &Path) -> Result<Vec<String>, String> {
 fn read(path: &Path, most: u64) -> Result<Vec<u8>, String> {
     let broken = |e: std::io::Error| format!("it cannot be read: {e}");
     let mut bytes = Vec::new();
+    // An open of a pipe waits for a writer, and one of a device may never end.
+    if !std::fs::metadata(path).map_err(broken)?.is_file() {
+        return Err("expected a file, and not a pipe, a socket, a folder or a device".to_owned());
+    }
     File::open(path).and_then(|file| file.take(most + 1).read_to_end(&mut bytes)).map_err(broken)?;
     match bytes.len() as u64 > most {
         true => Err(format!("it is longer than {most} bytes")),

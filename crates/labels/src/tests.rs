@@ -85,6 +85,8 @@ fn what_does_not_fit_is_refused_at_start_in_a_sentence() {
             ImageSettings { labels: "/nowhere/a.txt".into(), ..settings.clone() },
             ["labels: /nowhere/a.txt", "No such file"],
         ),
+        (ImageSettings { model: "/dev/zero".into(), ..settings.clone() }, ["model: /dev/zero", "not a pipe"]),
+        (ImageSettings { labels: "/dev/zero".into(), ..settings.clone() }, ["labels: /dev/zero", "not a pipe"]),
         (ImageSettings { labels: "".into(), ..settings.clone() }, ["labels:", "one a line"]),
         (ImageSettings { model: "".into(), ..settings.clone() }, ["labels:", "no model"]),
         (ImageSettings { size: 96, ..settings.clone() }, ["model:", "size 96"]),

@@ -157,6 +157,7 @@ mod tests {
             (NatsOptions { credentials: "/no/such".to_owned(), ..good.clone() }, "cluster.nats.credentials"),
             (NatsOptions { user: "u".to_owned(), ..good.clone() }, "cluster.nats.password_file: it is empty"),
             (NatsOptions { password_file: "/no/such".to_owned(), ..good.clone() }, "cluster.nats.password_file"),
+            (NatsOptions { credentials: "/dev/zero".to_owned(), ..good.clone() }, "cluster.nats.credentials"),
             (NatsOptions { password_file: here(), ..good.clone() }, "cluster.nats.user: it is empty"),
             (
                 NatsOptions { user: "u".to_owned(), password_file: here(), credentials: here(), ..good.clone() },

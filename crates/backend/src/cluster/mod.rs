@@ -5,9 +5,11 @@
 //! JSON readers keep exactly.
 //!
 //! `survey.rs` reads a bucket into it. `server_status.rs` is the status that each server writes there.
+//! `standing.rs` has the words for people.
 
 mod server_status;
 mod span;
+mod standing;
 mod survey;
 
 pub use server_status::{Caches, GatewayEndpoint, ScanReads, ServerLoad, ServerStatus};

@@ -184,6 +184,7 @@ mod tests {
             (S3Options { secret_key_file: here(), ..good.clone() }, "cluster.s3.access_key_file: it is empty"),
             (S3Options { access_key_file: "/no/such".to_owned(), ..good.clone() }, "cluster.s3.access_key_file"),
             (S3Options { ca_file: "/no/such".to_owned(), ..good.clone() }, "cluster.s3.ca_file"),
+            (S3Options { ca_file: "/dev/zero".to_owned(), ..good.clone() }, "cluster.s3.ca_file"),
         ] {
             let said = options.check().unwrap_err().to_string();
             assert!(said.contains(words), "{said}");

@@ -8,16 +8,11 @@ use crate::output::say;
 use crate::trust;
 use crate::units::{count_text, size_short};
 use clap::Args;
-use meridian_store::seams::RealDisk;
+use meridian_store::seams::{RealDisk, read_named_text};
 use meridian_store::{Backup, BackupFolder, BackupKey};
 use serde_json::json;
-use std::fs::File;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-/// Max bytes read of a key file; a key has 65.
-const KEY_FILE_BYTES_MAX: u64 = 1024;
 
 /// Copy everything, or one tenant, into a folder, from which `meridian restore` makes a data folder
 #[derive(Args, Debug)]
@@ -86,9 +81,7 @@ pub fn run(args: &BackupArgs) -> Result<(), Failure> {
 /// Reads a key file; returns its text, and the parsed key.
 pub fn read_key(file: &Path) -> Result<(String, BackupKey), Failure> {
     let wrong = |why: String| Failure::Usage(format!("--key {}: {why}", file.display()));
-    let mut text = String::new();
-    let opened = File::open(file).and_then(|file| file.take(KEY_FILE_BYTES_MAX).read_to_string(&mut text));
-    opened.map_err(|e| wrong(format!("it cannot be read: {e}")))?;
+    let text = read_named_text(file).map_err(|e| wrong(format!("it cannot be read: {e}")))?;
     let key = BackupKey::parse(&text).map_err(|e| wrong(e.detail))?;
     Ok((text, key))
 }

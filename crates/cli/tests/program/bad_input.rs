@@ -27,6 +27,28 @@ fn load(folder: &Path, csv: &str) -> Run {
 }
 
 #[test]
+fn an_input_that_is_refused_leaves_no_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, file) = (folder.path().join("data"), folder.path().join("events"));
+    let load = |format: &str, content: &str| {
+        std::fs::write(&file, content).unwrap();
+        meridian(&["load", "spots", text(&file), "--format", format, "--data", text(&data)])
+    };
+    let good = "{\"lon\":1,\"lat\":2}\n";
+    for (format, content) in [
+        ("ndjson", format!("{good}no JSON\n")),
+        ("ndjson", format!("{good}{{\"lon\":1,\"lat\":200}}\n")),
+        ("geojson", good.replace('{', "[")),
+        ("csv", String::new()),
+    ] {
+        let run = load(format, &content);
+        assert!(run.code != 0 && !data.exists(), "{format} {content:?}: {} {}", run.code, run.err);
+    }
+    load("ndjson", good).ended(0);
+    assert_eq!(count_in_folder("spots", &data), 1);
+}
+
+#[test]
 fn each_bad_row_is_named_and_nothing_of_it_is_in() {
     let folder = folder();
     let head = "id,lon,lat,time,name,size,n";

@@ -44,6 +44,7 @@ mod load_invalid;
 mod load_resume;
 mod memory;
 mod moves;
+mod named_files;
 mod observe;
 mod ogr2ogr;
 mod other_formats;

@@ -3,6 +3,7 @@
 
 use super::LocalProvider;
 use crate::declaration::SourceDeclaration;
+use meridian_backend::read_named_text;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -90,7 +91,7 @@ pub fn load(on: &str, folder: Option<&Path>) -> Result<Vec<Arc<SourceDeclaration
         files.sort();
         for file in files {
             let shown = file.display().to_string();
-            add(&shown, &std::fs::read_to_string(&file).map_err(|e| format!("{shown}: {e}"))?)?;
+            add(&shown, &read_named_text(&file).map_err(|e| format!("{shown}: {e}"))?)?;
         }
     }
     Ok(providers)

@@ -40,11 +40,25 @@ pub(crate) fn document(source: Box<dyn Read + Send>, options: &ReadOptions, cut:
     Ok(guess)
 }
 
-/// Inspects the records of NDJSON or, unless `separated` is known to be `false`, of a text sequence.
-pub(crate) fn lines(
+/// Inspects the records of NDJSON.
+pub(crate) fn ndjson(source: Box<dyn Read + Send>, options: &ReadOptions, cut: bool) -> Result<Guess, Fault> {
+    lines(source, options, (Some(false), false), cut)
+}
+
+/// Inspects the records of a text sequence, which may have no separators.
+pub(crate) fn sequence(source: Box<dyn Read + Send>, options: &ReadOptions, cut: bool) -> Result<Guess, Fault> {
+    lines(source, options, (None, false), cut)
+}
+
+/// Inspects the lines that a converter of another format makes.
+pub(crate) fn converted(source: Box<dyn Read + Send>, options: &ReadOptions, cut: bool) -> Result<Guess, Fault> {
+    lines(source, options, (Some(false), true), cut)
+}
+
+fn lines(
     source: Box<dyn Read + Send>,
     options: &ReadOptions,
-    mut separated: Option<bool>,
+    (mut separated, is_converted): (Option<bool>, bool),
     cut: bool,
 ) -> Result<Guess, Fault> {
     let mut input = Input::new(source, options);
@@ -54,7 +68,7 @@ pub(crate) fn lines(
         let seen = next_text(&mut input, &mut separated, &mut line).and_then(|range| match range {
             None => Ok(false),
             Some(range) => {
-                let text = record(input.bytes(range))?;
+                let text = record(input.bytes(range), is_converted)?;
                 whole(text, cut)?;
                 object(text, &mut guess, options)?;
                 Ok(true)

@@ -53,11 +53,11 @@ fn guess(
 ) -> Result<Inference, ReadError> {
     let guessed = match format {
         Format::GeoJson => json::document(input, options, cut),
-        Format::GeoJsonSeq => json::lines(input, options, None, cut),
-        Format::NdJson => json::lines(input, options, Some(false), cut),
+        Format::GeoJsonSeq => json::sequence(input, options, cut),
+        Format::NdJson => json::ndjson(input, options, cut),
         Format::Csv => table::table(input, options, cut),
         Format::Gdelt => return Ok(Inference { schema: crate::gdelt::gdelt_schema(), notes: Vec::new() }),
-        Format::Kml => json::lines(read::kml(input, options)?, options, Some(false), cut),
+        Format::Kml => json::converted(read::kml(input, options)?, options, cut),
         other => columnar::columnar(read::stream(other, input, options)?, options, cut),
     }?;
     Ok(guessed.schema(options, cut)?)

@@ -13,7 +13,8 @@ use std::sync::Arc;
 
 /// The byte before each record of a sequence.
 const SEPARATOR: u8 = 0x1e;
-/// Marks a line that a converter could not convert; the reason follows. No JSON begins with this byte.
+/// Marks a line that a converter could not convert; the reason follows. No JSON begins with this byte. In lines that
+/// are the input itself it means nothing.
 pub(super) const FAULT: char = '\u{15}';
 
 /// Features or flat objects, one a line or after each separator.
@@ -22,6 +23,8 @@ pub(crate) struct Lines {
     setter: FeatureSetter,
     /// Whether records follow separators; known after the first byte.
     separated: Option<bool>,
+    /// Whether the lines come from a converter, which may mark them.
+    is_converted: bool,
     line: u64,
     /// Position in the input of the last record read.
     last: Range<usize>,
@@ -30,7 +33,13 @@ pub(crate) struct Lines {
 impl Lines {
     pub(crate) fn ndjson(source: Box<dyn Read + Send>, schema: Arc<Schema>, options: &ReadOptions) -> Lines {
         let input = Input::new(source, options);
-        Lines { input, setter: FeatureSetter::new(schema, options), separated: Some(false), line: 0, last: 0..0 }
+        let setter = FeatureSetter::new(schema, options);
+        Lines { input, setter, separated: Some(false), is_converted: false, line: 0, last: 0..0 }
+    }
+
+    /// Reads the lines that a converter of another format makes.
+    pub(crate) fn converted(source: Box<dyn Read + Send>, schema: Arc<Schema>, options: &ReadOptions) -> Lines {
+        Lines { is_converted: true, ..Lines::ndjson(source, schema, options) }
     }
 
     /// Reads a text sequence; one without separators is read line by line, as several programs write it.
@@ -46,7 +55,7 @@ impl Records for Lines {
             None => Ok(Step::End),
             Some(range) => {
                 self.last = range.clone();
-                setter.object(record(self.input.bytes(range))?, builder)?;
+                setter.object(record(self.input.bytes(range), self.is_converted)?, builder)?;
                 Ok(Step::Event)
             }
         }
@@ -65,10 +74,11 @@ impl Records for Lines {
     }
 }
 
-/// Returns the text of a record.
-pub(crate) fn record(bytes: &[u8]) -> Result<&str, Invalid> {
+/// Returns the text of a record; the reason of a converter in place of one is an error.
+pub(crate) fn record(bytes: &[u8], is_converted: bool) -> Result<&str, Invalid> {
     let text = utf8(bytes)?;
-    text.strip_prefix(FAULT).map_or(Ok(text), |reason| Err(Invalid::new(reason)))
+    let reason = text.strip_prefix(FAULT).filter(|_| is_converted);
+    reason.map_or(Ok(text), |reason| Err(Invalid::new(reason)))
 }
 
 /// Returns the next record that is not blank; counts lines, or records in a sequence.

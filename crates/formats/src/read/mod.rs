@@ -72,7 +72,7 @@ pub fn reader(
         Format::NdJson => events(lines::Lines::ndjson(input, schema.clone(), options), schema, options),
         Format::Kml => {
             let features = origin::kml(input, options)?;
-            events(lines::Lines::ndjson(features, schema.clone(), options), schema, options)
+            events(lines::Lines::converted(features, schema.clone(), options), schema, options)
         }
         Format::Csv => events(csv::Table::new(input, schema.clone(), options), schema, options),
         Format::Gdelt => events(gdelt::Export::new(input, schema.clone(), options), schema, options),

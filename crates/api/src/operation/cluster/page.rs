@@ -2,7 +2,7 @@
 
 use crate::html::live::{self, cell, head, listed, size, tile};
 use crate::html::{self, escape, grouped};
-use meridian_backend::cluster::{Cluster, Collection, Condition, GroupOwner, Lease, Node, Owner, Reader, Server, span};
+use meridian_backend::cluster::{Cluster, Collection, Condition, GroupOwner, Lease, Owner, Reader, Server, span};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
@@ -24,7 +24,7 @@ pub fn page(cluster: &Cluster, is_live: bool) -> html::Page {
     owners(&cluster.owners, &mut out);
     collections(cluster, &mut out);
     servers(&cluster.servers, &mut out);
-    nodes(&cluster.nodes, &mut out);
+    nodes(cluster, &mut out);
     readers(&cluster.readers, &mut out);
     framed(&out)
 }
@@ -98,12 +98,11 @@ fn owner(owner: Option<&Owner>, out: &mut String) {
     let Some(owner) = owner else {
         return tile(out, "owner", "none", None, "no process has had the lease yet");
     };
-    let age = owner.age_ms.map_or("some time".to_owned(), span);
+    let words = owner.lease_words();
     let note = match (owner.state, owner.reachable) {
-        (Lease::Held, Some(false)) => format!("{} does not answer this server; renewed {age} ago", owner.address),
-        (Lease::Held, _) => format!("{}; renewed {age} ago", owner.address),
-        (Lease::Lapsed, _) => format!("{} has not renewed its lease for {age}", owner.node),
-        (Lease::Resigned, _) => format!("{} gave its lease up {age} ago", owner.node),
+        (Lease::Held, Some(false)) => format!("{} does not answer this server; {words}", owner.address),
+        (Lease::Held, _) => format!("{}; {words}", owner.address),
+        (Lease::Lapsed | Lease::Resigned, _) => format!("{}: {words}", owner.node),
     };
     let name = escape(&owner.node);
     let shown = if owner.state == Lease::Held { &*name } else { "none" };
@@ -128,22 +127,19 @@ fn owners(groups: &[GroupOwner], out: &mut String) {
     }
     out.push_str("<h2>Owners</h2>");
     let shown = listed(out, groups, LISTED_MAX, "groups");
-    head(out, &["Group", "Owner", "Address", "State", "Epoch", "Renewed"]);
+    head(out, &["Group", "Owner", "Address", "Lease", "Epoch"]);
     for one in shown {
         out.push_str("<tr>");
         cell(out, "Group", &one.group.to_string());
         let text = |get: fn(&Owner) -> String| one.owner.as_ref().map(get).unwrap_or_default();
         cell(out, "Owner", &text(|owner| format!("<b>{}</b>", escape(&owner.node))));
         cell(out, "Address", &text(|owner| escape(&owner.address).into_owned()));
-        let state = one.owner.as_ref().map_or("never had one", |owner| match (owner.state, owner.reachable) {
-            (Lease::Held, Some(false)) => "does not answer this server",
-            (Lease::Held, _) => "held",
-            (Lease::Lapsed, _) => "not renewed",
-            (Lease::Resigned, _) => "given up",
+        let lease = one.owner.as_ref().map_or("never had one".to_owned(), |owner| match owner.reachable {
+            Some(false) => format!("does not answer this server; {}", owner.lease_words()),
+            _ => owner.lease_words(),
         });
-        cell(out, "State", state);
+        cell(out, "Lease", &lease);
         cell(out, "Epoch", &text(|owner| owner.epoch.to_string()));
-        cell(out, "Renewed", &text(|owner| owner.age_ms.map(|age| format!("{} ago", span(age))).unwrap_or_default()));
         out.push_str("</tr>");
     }
     out.push_str(live::END);
@@ -256,27 +252,22 @@ fn servers(servers: &[Server], out: &mut String) {
     out.push_str(live::END);
 }
 
-fn nodes(nodes: &[Node], out: &mut String) {
+fn nodes(cluster: &Cluster, out: &mut String) {
     out.push_str("<h2>Processes</h2>");
-    if nodes.is_empty() {
+    if cluster.nodes.is_empty() {
         out.push_str("<p class=\"muted\">None says that it runs.</p>");
         return;
     }
-    let shown = listed(out, nodes, LISTED_MAX, "processes");
+    let shown = listed(out, &cluster.nodes, LISTED_MAX, "processes");
     head(out, &["Process", "Role", "Address", "State", "Version", "Level", "Said"]);
     for one in shown {
-        let state = match one.condition {
-            Condition::Serves if one.leases.is_empty() => "serves",
-            Condition::Serves => "owns",
-            Condition::StandsBy => "stands by",
-            Condition::Drained => "<span class=\"hot\">drained</span>",
-            Condition::Other => "unknown",
-        };
+        let words = cluster.node_words(one);
+        let state = if one.condition == Condition::Drained { hot(&words) } else { words };
         out.push_str("<tr>");
         cell(out, "Process", &format!("<b>{}</b>", escape(&one.node)));
         cell(out, "Role", &escape(&one.role));
         cell(out, "Address", &escape(&one.address));
-        cell(out, "State", state);
+        cell(out, "State", &state);
         cell(out, "Version", &escape(&one.program));
         cell(out, "Level", &one.level.to_string());
         cell(out, "Said", &ago(one.age_ms, None));
@@ -309,7 +300,11 @@ fn readers(readers: &[Reader], out: &mut String) {
 
 fn ago(age: Option<i64>, counts: Option<bool>) -> String {
     let age = age.map_or("at an unknown time".to_owned(), |age| format!("{} ago", span(age)));
-    if counts == Some(false) { format!("{age}, <span class=\"hot\">counts no more</span>") } else { age }
+    if counts == Some(false) { format!("{age}, {}", hot("counts no more")) } else { age }
+}
+
+fn hot(words: &str) -> String {
+    format!("<span class=\"hot\">{words}</span>")
 }
 
 fn error(why: &str) -> String {

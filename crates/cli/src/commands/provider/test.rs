@@ -8,6 +8,7 @@ use meridian_federation::declaration::ProviderCheck;
 use meridian_federation::fetch::{Http, RawResponse};
 use meridian_federation::provider::{RemoteProvider, shipped};
 use meridian_federation::{Fault, Location, Question, Settings, SourceDeclaration};
+use meridian_store::seams::{expect_file, read_named_text};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -74,7 +75,7 @@ fn declaration(named: &str) -> Result<SourceDeclaration, Failure> {
     let text = match shipped::text(named) {
         // A local file wins, so that a changed copy of a shipped declaration can be tested.
         Some(text) if !path.exists() => text,
-        _ => std::fs::read_to_string(path).map_err(|e| {
+        _ => read_named_text(path).map_err(|e| {
             let known: Vec<&str> = shipped::all().collect();
             Failure::Usage(format!(
                 "{named}: {e}; expected a file, or the name of one that ships: {}",
@@ -86,7 +87,9 @@ fn declaration(named: &str) -> Result<SourceDeclaration, Failure> {
 }
 
 fn read(file: &Path) -> Result<Vec<u8>, Failure> {
-    std::fs::read(file).map_err(|e| Failure::Usage(format!("--answer: {}: {e}", file.display())))
+    expect_file(file)
+        .and_then(|()| std::fs::read(file))
+        .map_err(|e| Failure::Usage(format!("--answer: {}: {e}", file.display())))
 }
 
 fn question(text: &str) -> Result<Question, Failure> {

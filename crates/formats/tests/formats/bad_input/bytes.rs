@@ -2,7 +2,7 @@
 
 use super::{GOOD, check, mistakes, schema};
 use crate::common::{self, build, write};
-use meridian_formats::{BatchLimits, Format, ReadOptions, decompress, reader};
+use meridian_formats::{BatchLimits, Format, ReadOptions, decompress, infer, reader};
 use meridian_model::GeometryType;
 use meridian_model::builder::Value;
 use std::io::{Cursor, Read, Write};
@@ -17,6 +17,20 @@ fn bytes_that_are_not_text_are_told() {
     check(Format::NdJson, &bytes, &points, Some(2), None, "is not UTF-8");
     check(Format::Csv, b"id,lon,lat,time,name\na,1,2,2026-01-31T12:00:00Z,\xff\n", &points, Some(2), None, "not UTF-8");
     check(Format::NdJson, b"\xff\xfe{\0}\0", &points, Some(1), None, "UTF-16");
+}
+
+#[test]
+fn a_control_byte_before_a_record_is_told_and_never_taken_for_a_mark() {
+    let points = schema(GeometryType::Point);
+    for byte in ['\u{1}', '\u{15}', '\u{1e}', '\u{7f}'] {
+        let found = format!("found {byte:?}");
+        let line = format!("{byte}{GOOD}\n");
+        check(Format::NdJson, format!("{GOOD}\n{line}").as_bytes(), &points, Some(2), None, &found);
+        let error = infer(Format::NdJson, Box::new(Cursor::new(line)), &ReadOptions::default()).unwrap_err();
+        assert!(error.first().is_some_and(|first| first.line == Some(1) && first.detail.contains(&found)), "{error}");
+    }
+    // A separator of the sequence belongs there; the mark of a converter does not.
+    check(Format::GeoJsonSeq, format!("\u{1e}\u{15}{GOOD}\n").as_bytes(), &points, Some(1), None, "found '\\u{15}'");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::document::Document;
 use crate::table::Table;
 use crate::units;
-use meridian_backend::cluster::{Cluster, Condition, Lease, Owner, Scan, ServerLoad, span};
+use meridian_backend::cluster::{Cluster, Lease, Owner, Scan, ServerLoad, span};
 use std::io::{self, Write};
 
 /// Prints everything.
@@ -43,7 +43,7 @@ fn owner(owner: &Owner) -> String {
                 (_, Some(why)) => format!("does not answer ({why})"),
                 (_, None) => "does not answer".to_owned(),
             };
-            format!("owner {node} at {address}, {answers}; epoch {epoch}, lease of {lease} renewed {since} ago")
+            format!("owner {node} at {address}, {answers}; epoch {epoch}, lease of {lease}: {}", owner.lease_words())
         }
         Lease::Lapsed => {
             format!("no owner: {node} at {address}, of epoch {epoch}, has not renewed its lease of {lease} for {since}")
@@ -156,20 +156,13 @@ fn nodes(found: &Cluster, out: &mut dyn Write) -> io::Result<()> {
     }
     let mut table = Table::new(["node", "role", "address", "version", "level", "state", "said"]).whole_unless_shown();
     for one in &found.nodes {
-        let state = match one.condition {
-            Condition::Serves if one.leases.is_empty() => "serves",
-            Condition::Serves => "owns",
-            Condition::StandsBy => "stands by",
-            Condition::Drained => "drained",
-            Condition::Other => "unknown",
-        };
         table.push(vec![
             one.node.clone(),
             one.role.clone(),
             one.address.clone(),
             one.program.clone(),
             one.level.to_string(),
-            state.to_owned(),
+            found.node_words(one),
             one.age_ms.map_or("some time ago".to_owned(), |age| format!("{} ago", span(age))),
         ]);
     }

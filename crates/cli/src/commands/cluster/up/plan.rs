@@ -8,6 +8,7 @@ use super::running::{self, lock_file};
 use super::{UpArgs, server};
 use crate::config::Config;
 use crate::failure::Failure;
+use meridian_store::seams::read_named_text;
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};
@@ -266,7 +267,7 @@ fn base(file: Option<&Path>) -> Result<Table, Failure> {
     if config.metrics_listen.is_some() {
         return refuse("metrics.listen: its processes cannot share one address: leave the setting out");
     }
-    let text = std::fs::read_to_string(file);
+    let text = read_named_text(file);
     let text = text.map_err(|e| Failure::Usage(format!("--config: {} cannot be read: {e}", file.display())))?;
     text.parse::<Table>().map_err(|e| Failure::Usage(format!("--config: {}: {e}", file.display())))
 }

@@ -12,6 +12,7 @@ use meridian_lab_plan::simulate::events::micros;
 use meridian_lab_plan::simulate::scan::{Costs, SharedCores, Work};
 use meridian_model::{Batch, FieldColumn};
 use meridian_remote::Pace;
+use meridian_store::seams::read_named_text;
 use serde::Deserialize;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -44,7 +45,7 @@ impl Dilation {
     fn read() -> Result<Option<Dilation>, Failure> {
         let Some(path) = std::env::var_os(FILE) else { return Ok(None) };
         let wrong = |e: &dyn std::fmt::Display| Failure::Usage(format!("{FILE} {}: {e}", Path::new(&path).display()));
-        let text = std::fs::read_to_string(&path).map_err(|e| wrong(&e))?;
+        let text = read_named_text(Path::new(&path)).map_err(|e| wrong(&e))?;
         toml::from_str(&text).map(Some).map_err(|e| wrong(&e))
     }
 }
@@ -79,7 +80,7 @@ struct DilatedServer {
 impl DilatedServer {
     fn of(dilation: &Dilation, immediate: bool) -> Result<DilatedServer, String> {
         let file = dilation.scenario.display();
-        let text = std::fs::read_to_string(&dilation.scenario).map_err(|e| format!("{file}: {e}"))?;
+        let text = read_named_text(&dilation.scenario).map_err(|e| format!("{file}: {e}"))?;
         let Scenario::Scan(tier) = Scenario::read(&text, &dilation.set)? else {
             return Err(format!("{file}: expected a scan tier"));
         };

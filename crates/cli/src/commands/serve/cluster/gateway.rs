@@ -12,9 +12,10 @@ use meridian_api::{Gateways, advertised};
 use meridian_model::policy::groups::Groups;
 use meridian_remote::{GroupsBackend, OwnerLocation, RemoteOptions};
 use meridian_store::bucket::{groups_of, terms_of};
-use meridian_store::seams::Seams;
+use meridian_store::seams::{Seams, read_named};
 use meridian_store::{Bucket, ControlPlane, Term, Terms};
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -101,7 +102,7 @@ fn join(
     config.server.hosts.push(advertised(&url).map_err(|why| wrong("cluster.advertise", why))?);
     let authorities = match config.cluster.advertise_ca.as_str() {
         "" => None,
-        file => Some(std::fs::read(file).map_err(|e| wrong("cluster.advertise_ca", format!("{file}: {e}")))?),
+        file => Some(read_named(Path::new(file)).map_err(|e| wrong("cluster.advertise_ca", format!("{file}: {e}")))?),
     };
     let mut key = [0; 16];
     getrandom::fill(&mut key).map_err(|e| Failure::Refused(format!("no random numbers: {e}")))?;

@@ -8,7 +8,8 @@ use meridian_model::policy::selector::{Fallback, Hedging, Profiles};
 use meridian_remote::{ScanOptions, ScanServerLocation};
 use meridian_store::Bucket;
 use meridian_store::bucket::{ScanServer, ScanServers};
-use meridian_store::seams::Seams;
+use meridian_store::seams::{Seams, read_named_text};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -34,7 +35,7 @@ pub(super) async fn options(
         "" => Profiles::parse(DEFAULT).map_err(|e| Failure::Refused(format!("the default profile: {e}")))?,
         file => {
             let path = file.to_owned();
-            let read = blocking("reading profiles", move || std::fs::read_to_string(path)).await?;
+            let read = blocking("reading profiles", move || read_named_text(Path::new(&path))).await?;
             let wrong = |e: &dyn std::fmt::Display| Failure::Usage(format!("cluster.scan.profiles {file}: {e}"));
             Profiles::parse(&read.map_err(|e| wrong(&e))?).map_err(|e| wrong(&e))?
         }
