@@ -31,15 +31,17 @@ export function toast(text: string): void {
   toastTimer = setTimeout(() => ($('toast').hidden = true), 2400);
 }
 
-/** Copies the page's address, which contains the whole view. */
-export function copyLink(): void {
-  // Without https or on an old browser there is no clipboard; the address bar still holds the link.
-  const copied = navigator.clipboard?.writeText(location.href) ?? Promise.reject(new Error('no clipboard'));
+/** Copies a text and says so. Without https or on an old browser there is no clipboard: then it says what to do instead. */
+export function copyText(text: string, done: string, instead: string): void {
+  const copied = navigator.clipboard?.writeText(text) ?? Promise.reject(new Error('no clipboard'));
   copied.then(
-    () => toast('Link copied'),
-    () => toast('Copy the link from the address bar'),
+    () => toast(done),
+    () => toast(instead),
   );
 }
+
+/** Copies the page's address, which contains the whole view. */
+export const copyLink = (): void => copyText(location.href, 'Link copied', 'Copy the link from the address bar');
 
 /** Waits for the page's font. Without it, the map would draw names in another one. */
 export async function fonts(): Promise<void> {

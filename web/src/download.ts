@@ -1,10 +1,13 @@
-// Downloads of what is selected, in every format that the server offers.
+// Downloads of what is selected, in every format that the server offers, and the commands for formats that it does not.
 import * as api from './api';
 import type { App } from './app';
-import { $, make } from './dom';
+import { exportCommand } from './command';
+import { $, copyText, make, say } from './dom';
+import { asCollection, sayMissing } from './gather';
 import type { View } from './hash';
 import { formatCount } from './numbers';
 import { params } from './query';
+import { destination } from './saving';
 
 /** Most events of a page, which GeoJSON is. */
 const PAGE_MAX = 10_000;
@@ -16,7 +19,14 @@ const NAMES: Record<string, readonly [title: string, extension: string]> = {
   geojsonseq: ['GeoJSON text sequence', 'geojsons'],
   arrow: ['Arrow stream', 'arrows'],
   parquet: ['GeoParquet', 'parquet'],
+  flatgeobuf: ['FlatGeobuf', 'fgb'],
 };
+
+/** What `meridian export` alone writes. */
+const COMMANDS = [
+  ['GeoPackage', 'gpkg'],
+  ['PMTiles', 'pmtiles'],
+] as const;
 
 interface Api {
   paths: Record<string, { get?: { parameters?: ({ name?: string; schema?: { enum?: string[] } } & { $ref?: string })[] } } | undefined>;
@@ -42,6 +52,54 @@ export function saySelected({ shape, when, filter }: Pick<View, 'shape' | 'when'
   return parts.join(', ') || 'all of the collection';
 }
 
+const itemsPath = (id: string, query: URLSearchParams, more: Record<string, string>): string => `${api.collectionPath(id)}/items?${new URLSearchParams([...query, ...Object.entries(more)])}`;
+
+/** Saves more events than a page holds as one GeoJSON document. What breaks off leaves no file. */
+async function saveCollection(id: string, query: URLSearchParams, count: number, signal: AbortSignal): Promise<void> {
+  const file = await destination(`${id}.geojson`, 'application/geo+json');
+  if (!file) return;
+  const [bar, state] = [$<HTMLProgressElement>('download-progress'), $('download-state')];
+  const stop = new AbortController();
+  const either = AbortSignal.any([signal, stop.signal]);
+  let features = 0;
+  bar.max = count;
+  bar.value = 0;
+  $('download-run').hidden = false;
+  say(state, 'Saving GeoJSON…');
+  $('download-cancel').onclick = () => stop.abort();
+  try {
+    const answer = await api.call(itemsPath(id, query, { f: 'ndjson' }), either, { headers: { accept: 'application/x-ndjson' } }, Infinity);
+    if (!answer.body) throw new Error('the answer is empty');
+    const lines = asCollection((seen) => (bar.value = features = seen));
+    await answer.body.pipeThrough(lines, { signal: either }).pipeTo(file.stream, { signal: either });
+    file.keep();
+    say(state, `${formatCount(features)} events are saved. ${sayMissing(features, count)}`);
+  } catch (error) {
+    // A file that nobody began to fill is given up, too.
+    if (!file.stream.locked) await file.stream.abort().catch(() => {});
+    if (signal.aborted) return;
+    const why = error instanceof Error ? error.message : String(error);
+    say(state, stop.signal.aborted ? 'Cancelled: nothing is saved.' : `The download broke off after ${formatCount(features)} of ${formatCount(count)} events, and nothing is saved: ${why}`);
+  } finally {
+    $('download-run').hidden = true;
+  }
+}
+
+function linkOf(format: string, id: string, query: URLSearchParams): HTMLElement {
+  const [title, extension] = NAMES[format] ?? [format, format];
+  const href = itemsPath(id, query, format === 'json' ? { f: format, limit: String(PAGE_MAX) } : { f: format });
+  return make('a', 'button', title, { href, download: `${id}.${extension}`, 'data-format': format });
+}
+
+function commandOf(title: string, extension: string, id: string, query: URLSearchParams): HTMLElement {
+  const item = make('li');
+  const text = exportCommand(id, `${id}.${extension}`, query, location.origin);
+  const copy = make('button', 'small', 'Copy', { type: 'button', 'aria-label': `Copy the command for ${title}` });
+  copy.addEventListener('click', () => copyText(text, 'Command copied', 'Select the command and copy it'));
+  item.append(make('b', '', title), copy, make('pre', '', text, { 'data-extension': extension }));
+  return item;
+}
+
 /** Shows what can be downloaded. */
 export async function askToDownload(app: App): Promise<void> {
   const open = app.open();
@@ -52,7 +110,10 @@ export async function askToDownload(app: App): Promise<void> {
   const dialog = $<HTMLDialogElement>('download-dialog');
   dialog.onclose = () => stop.abort();
   $('download-note').textContent = 'Counting…';
+  $('download-state').textContent = '';
+  $('download-run').hidden = true;
   $('download-list').replaceChildren();
+  $('download-commands').replaceChildren(...COMMANDS.map(([title, extension]) => commandOf(title, extension, id, query)));
   dialog.showModal();
   try {
     const [document, [group]] = await Promise.all([api.get<Api>('/openapi.json', stop.signal), api.aggregate(id, ['count'], query, stop.signal)]);
@@ -60,13 +121,19 @@ export async function askToDownload(app: App): Promise<void> {
     $('download-note').textContent = `${formatCount(count)} ${count === 1 ? 'event' : 'events'}: ${saySelected(app.view(), open.schema)}.`;
     $('download-list').replaceChildren(
       ...formatsOf(document).map((format) => {
-        const [title, extension] = NAMES[format] ?? [format, format];
-        const all = new URLSearchParams(query);
-        all.set('f', format);
-        if (format === 'json') all.set('limit', String(PAGE_MAX));
         const item = make('li');
-        item.append(make('a', 'button', title, { href: `${api.collectionPath(id)}/items?${all}`, download: `${id}.${extension}`, 'data-format': format }));
-        if (format === 'json' && count > PAGE_MAX) item.append(make('span', 'muted', ` the first ${formatCount(PAGE_MAX)}`));
+        if (format !== 'json' || count <= PAGE_MAX) {
+          item.append(linkOf(format, id, query));
+          return item;
+        }
+        const button = make('button', 'button', NAMES.json[0], { type: 'button', 'data-format': format });
+        button.addEventListener('click', () => {
+          button.disabled = true;
+          void saveCollection(id, query, count, stop.signal)
+            .catch((error: unknown) => app.failed(error))
+            .finally(() => (button.disabled = false));
+        });
+        item.append(button);
         return item;
       }),
     );

@@ -1,5 +1,5 @@
 // The map in a frame of another page: `/map?embed` shows map, legend and time alone.
-import { $, toast } from './dom';
+import { $, copyText } from './dom';
 
 export const embedded = (): boolean => new URLSearchParams(location.search).has('embed');
 
@@ -16,10 +16,7 @@ export function askToEmbed(): void {
 export function wireEmbed(): void {
   document.body.classList.toggle('embed', embedded());
   $<HTMLAnchorElement>('embed-open').hidden = !embedded();
-  $('embed-copy').addEventListener('click', () => {
-    const copied = navigator.clipboard?.writeText($<HTMLTextAreaElement>('embed-text').value) ?? Promise.reject(new Error('no clipboard'));
-    copied.then(() => toast('Copied'), () => toast('Select the text and copy it'));
-  });
+  $('embed-copy').addEventListener('click', () => copyText($<HTMLTextAreaElement>('embed-text').value, 'Copied', 'Select the text and copy it'));
   // The whole page of the same view.
   $('embed-open').addEventListener('click', () => ($<HTMLAnchorElement>('embed-open').href = `/map${location.hash}`));
 }

@@ -3,6 +3,7 @@ import type { App } from './app';
 import { $ } from './dom';
 import type { LegendPart } from './legend';
 import type { MapView } from './mapview';
+import { saveBlob } from './saving';
 
 const FONT = '"Inter Variable", system-ui, sans-serif';
 const PAD = 10;
@@ -143,10 +144,5 @@ export async function savePicture(app: App, legend: readonly LegendPart[]): Prom
   if (!map || !open) return;
   const about = [open.collection.title, `${$('count').textContent} ${$('count-word').textContent}`, $('when').textContent, app.view().filter].filter(Boolean).join(' · ');
   const blob = await picture(map, legend, about);
-  const link = document.createElement('a');
-  link.href = URL.createObjectURL(blob);
-  link.download = `${open.collection.id}.png`;
-  link.click();
-  // The browser reads it after this.
-  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+  saveBlob(blob, `${open.collection.id}.png`);
 }

@@ -119,7 +119,7 @@ describe('the files of the map', { timeout: 3_600_000 }, () => {
     await page.click('#download');
     await page.waitForSelector('#download-list a');
     const links = await page.locator('#download-list a').evaluateAll((list) => list.map((link) => [link.dataset.format, link.getAttribute('href'), link.download]));
-    for (const format of ['json', 'csv', 'ndjson', 'geojsonseq', 'arrow', 'parquet']) assert.ok(links.some(([one]) => one === format), format);
+    for (const format of ['json', 'csv', 'ndjson', 'geojsonseq', 'arrow', 'parquet', 'flatgeobuf']) assert.ok(links.some(([one]) => one === format), format);
     const { count } = await ask('earthquakes', { function: 'count', filter: 'mag > 4', bbox: '-122,35,-116,39' });
     const body = async (format) => (await fetch(url + links.find(([one]) => one === format)[1])).text();
     assert.equal((await body('csv')).trim().split('\n').length - 1, count);
@@ -127,6 +127,8 @@ describe('the files of the map', { timeout: 3_600_000 }, () => {
     const [file] = await Promise.all([page.waitForEvent('download'), page.click('#download-list a[data-format=ndjson]')]);
     assert.equal(file.suggestedFilename(), 'earthquakes.ndjson');
     assert.equal(readFileSync(await file.path(), 'utf8').trim().split('\n').length, count);
+    const command = await page.textContent('#download-commands pre[data-extension=gpkg]');
+    assert.equal(command, `meridian export earthquakes earthquakes.gpkg --bbox=-122,35,-116,39 '--filter=mag > 4' --url ${url}`);
     await page.keyboard.press('Escape');
   });
 

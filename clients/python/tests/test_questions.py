@@ -275,6 +275,18 @@ def test_a_file_has_what_the_query_gives(quakes: meridian.Collection, name: str,
     assert sorted(texts[file.suffix]()) == sorted(ids(expected)) and expected.num_rows > 20
 
 
+def test_flatgeobuf_is_a_header_and_a_message_for_each_event(quakes: meridian.Collection, tmp_path: Path) -> None:
+    file = tmp_path / "a.fgb"
+    written = quakes.query(filter="mag >= 6").export(file)
+    data = file.read_bytes()
+    at, messages = 8, 0
+    while at < len(data):
+        at += 4 + int.from_bytes(data[at : at + 4], "little")
+        messages += 1
+    assert data.startswith(b"fgb\x03fgb\x00") and at == len(data) == written
+    assert messages == 1 + quakes.query(filter="mag >= 6").to_arrow().num_rows
+
+
 def test_a_file_is_written_completely_or_not_at_all(quakes: meridian.Collection, tmp_path: Path) -> None:
     file = tmp_path / "quakes.csv"
     file.write_text("as it was")
@@ -282,7 +294,7 @@ def test_a_file_is_written_completely_or_not_at_all(quakes: meridian.Collection,
         quakes.query(filter="magnitude > 3").export(file)
     with pytest.raises(ValueError, match="ends in .parquet"):
         quakes.query().export(tmp_path / "quakes.txt")
-    for name in ("quakes.fgb", "quakes.gpkg", "quakes.PMTiles"):
+    for name in ("quakes.gpkg", "quakes.PMTiles"):
         with pytest.raises(ValueError, match=f"the command line does: meridian export earthquakes .*{name}"):
             quakes.query().export(tmp_path / name)
     assert [path.name for path in tmp_path.iterdir()] == ["quakes.csv"] and file.read_text() == "as it was"

@@ -2963,7 +2963,7 @@ export interface components {
         /** @description Page, from 0. */
         p: number;
         /** @description Format of the response; takes precedence over `Accept`. */
-        "f-events": "json" | "html" | "csv" | "ndjson" | "geojsonseq" | "arrow" | "parquet";
+        "f-events": "json" | "html" | "csv" | "ndjson" | "geojsonseq" | "arrow" | "parquet" | "flatgeobuf";
         /** @description Format of the response; takes precedence over `Accept`. */
         "f-table": "json" | "csv" | "arrow";
         /** @description Format of the response; takes precedence over `Accept`. */
@@ -3448,6 +3448,7 @@ export interface operations {
                     "application/geo+json-seq": components["schemas"]["Text"];
                     "application/vnd.apache.arrow.stream": components["schemas"]["Binary"];
                     "application/vnd.apache.parquet": components["schemas"]["Binary"];
+                    "application/flatgeobuf": components["schemas"]["Binary"];
                 };
             };
             /** @description The client has this state already: `If-None-Match` names it. */

@@ -272,7 +272,6 @@ impl Column {
     }
 
     /// Returns a row's list as a JSON array; `None` if null or in other columns.
-    #[cfg(any(feature = "flatgeobuf", feature = "geopackage"))]
     pub(crate) fn json(&self, row: usize) -> Option<String> {
         let Column::List { offsets, nulls, texts } = self else { return None };
         let list = Column::list(offsets, nulls.as_ref(), texts, row)?;

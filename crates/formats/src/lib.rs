@@ -1,7 +1,7 @@
 //! Readers and writers of event files: from bytes to batches, and back.
 //!
-//! The crate reads and writes [GeoJSON](Format::GeoJson) documents, text sequences and lines, CSV, GeoParquet and
-//! Arrow. It also reads GDELT event exports, and FlatGeobuf, GeoPackage, Shapefile, KML, GPX, NMEA and GTFS-Realtime
+//! The crate reads and writes [GeoJSON](Format::GeoJson) documents, text sequences and lines, CSV, GeoParquet, Arrow and
+//! FlatGeobuf. It also reads GDELT event exports, and GeoPackage, Shapefile, KML, GPX, NMEA and GTFS-Realtime
 //! (decision 073). KML is converted to GeoJSON features; the other formats of that decision are sources of records with
 //! typed columns, which the columnar reader reads. Guarantees:
 //! - Memory is bounded by one batch and one record ([`ReadOptions::record_bytes`]), however long the input.

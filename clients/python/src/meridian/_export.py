@@ -88,6 +88,7 @@ FORMS: dict[str, Callable[[Any, BinaryIO], None]] = {
     ".arrow": _arrow_file,
     ".arrows": _as_it_comes("arrow"),
     ".csv": _as_it_comes("csv"),
+    ".fgb": _as_it_comes("flatgeobuf"),
     ".geojson": _feature_collection,
     ".json": _feature_collection,
     ".ndjson": _as_it_comes("ndjson"),
@@ -95,5 +96,5 @@ FORMS: dict[str, Callable[[Any, BinaryIO], None]] = {
     ".jsonl": _as_it_comes("ndjson"),
     ".geojsons": _as_it_comes("geojsonseq"),
 }
-COMMAND_ONLY = (".fgb", ".gpkg", ".pmtiles")
+COMMAND_ONLY = (".gpkg", ".pmtiles")
 """Extensions that `meridian export` writes, and this package does not."""

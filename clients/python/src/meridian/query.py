@@ -122,8 +122,9 @@ class Query:
         """Writes all events to a file in the form of its extension, and returns its bytes. A file that is there is replaced.
 
         `.parquet` or `.geoparquet` is GeoParquet, `.arrow` a file and `.arrows` a stream of Arrow. The others are `.csv`,
-        `.geojson` or `.json`, `.ndjson`, `.geojsonl` or `.jsonl` (a feature a line), and `.geojsons` (RFC 8142). The file is
-        written completely or not at all. `.fgb`, `.gpkg` and `.pmtiles` are a `ValueError`: `meridian export` writes them.
+        `.geojson` or `.json`, `.ndjson`, `.geojsonl` or `.jsonl` (a feature a line), `.geojsons` (RFC 8142) and `.fgb` (FlatGeobuf
+        without an index). The file is written completely or not at all. `.gpkg` and `.pmtiles` are a `ValueError`:
+        `meridian export` writes them.
 
         >>> import os, tempfile
         >>> file = os.path.join(tempfile.mkdtemp(), "storms.csv")

@@ -36,7 +36,7 @@ pub fn page_of(
     // A sort requires a limit, which only pages have by default.
     let all = if bare.contains("limit=") { bare.clone() } else { links::without(&bare, "sortby") };
     body.push_str("As ");
-    for (i, word) in ["json", "csv", "ndjson", "geojsonseq", "arrow", "parquet"].iter().enumerate() {
+    for (i, word) in ["json", "csv", "ndjson", "geojsonseq", "arrow", "parquet", "flatgeobuf"].iter().enumerate() {
         let href = links::with(if *word == "json" { &bare } else { &all }, "f", word);
         let _ = write!(body, "{}<a href=\"{}\">{word}</a>", if i > 0 { ", " } else { "" }, escape(&href));
     }

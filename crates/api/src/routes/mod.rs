@@ -39,6 +39,7 @@ const EVENTS: &[(&str, &str)] = &[
     ("application/geo+json-seq", "Text"),
     ("application/vnd.apache.arrow.stream", "Binary"),
     ("application/vnd.apache.parquet", "Binary"),
+    ("application/flatgeobuf", "Binary"),
 ];
 const EVENT: &[(&str, &str)] = &[("application/geo+json", "Feature"), ("text/html", "Page")];
 const WRITTEN: &[(&str, &str)] = &[("application/json", "Written")];

@@ -48,6 +48,7 @@ fn every_coding_gives_the_same_and_says_so() {
         "/collections/c/items?f=ndjson",
         "/openapi.json",
         "/collections/c/items?f=arrow",
+        "/collections/c/items?f=flatgeobuf",
     ] {
         let plain = server.get(path);
         assert!(!plain.headers.contains_key("content-encoding"), "{path}");

@@ -19,6 +19,12 @@ fn every_format_is_served_whole_and_by_pages() {
     let parquet = server.get("/collections/q/items?f=parquet");
     assert_eq!((&parquet.body[..4], &parquet.body[parquet.body.len() - 4..]), (&b"PAR1"[..], &b"PAR1"[..]));
     assert_eq!(parquet.header("content-type"), "application/vnd.apache.parquet");
+    let flatgeobuf = server.get("/collections/q/items?f=flatgeobuf");
+    assert_eq!(flatgeobuf.header("content-type"), "application/flatgeobuf");
+    assert_eq!(features(&flatgeobuf.body), 20);
+    let page = server.get("/collections/q/items?f=flatgeobuf&limit=7");
+    assert_eq!((features(&page.body), page.header("link").contains("rel=\"next\"")), (7, true));
+    assert_eq!(features(&server.get("/collections/q/items?f=flatgeobuf&filter=n%3E99").body), 0);
 
     let mut path = "/collections/q/items?f=ndjson&limit=7".to_owned();
     let mut seen = Vec::new();
@@ -31,6 +37,19 @@ fn every_format_is_served_whole_and_by_pages() {
         path = next.strip_prefix("<http://localhost").unwrap().to_owned();
     }
     assert_eq!(sorted(seen), (0..20).collect::<Vec<_>>());
+}
+
+/// Returns the number of features of a FlatGeobuf without an index: of its messages after the header, each with its
+/// length before it.
+fn features(bytes: &[u8]) -> usize {
+    let mut rest = bytes.strip_prefix(b"fgb\x03fgb\0").unwrap();
+    let mut messages = 0;
+    while let Some((length, after)) = rest.split_first_chunk::<4>() {
+        rest = &after[u32::from_le_bytes(*length) as usize..];
+        messages += 1;
+    }
+    assert!(rest.is_empty(), "{} bytes after the last message", rest.len());
+    messages - 1
 }
 
 #[test]

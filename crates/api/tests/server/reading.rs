@@ -173,7 +173,10 @@ fn other_systems_of_coordinates_are_served() {
         let one = server.json(&format!("/collections/q/items/{}?crs={crs}", feature["id"].as_str().unwrap()));
         assert_eq!(one["geometry"], feature["geometry"]);
     }
-    server.get("/collections/q/items?crs=http://www.opengis.net/def/crs/EPSG/0/3857&f=parquet").problem(400);
+    for format in ["arrow", "parquet", "flatgeobuf"] {
+        let path = format!("/collections/q/items?crs=http://www.opengis.net/def/crs/EPSG/0/3857&f={format}");
+        assert_eq!(server.get(&path).problem(400)["field"], "crs", "{format}");
+    }
 }
 
 #[test]

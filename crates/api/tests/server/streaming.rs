@@ -254,6 +254,7 @@ fn a_small_answer_leaves_as_one_piece() {
     for (query, whole) in [
         ("f=ndjson&filter=n%3C500", true),
         ("f=arrow&filter=n%3C500", true),
+        ("f=flatgeobuf&filter=n%3C500", true),
         ("f=ndjson&filter=n%3C0", true),
         ("f=json", true),
         ("f=json&filter=n%3C7", true),

@@ -55,6 +55,40 @@ fn an_exported_layer_is_loaded_back() {
 }
 
 #[test]
+fn a_stream_of_flatgeobuf_is_read_by_gdal_and_loaded_back() {
+    common::need("ogrinfo", "gdal-bin");
+    let folder = tempfile::tempdir().unwrap();
+    let (from, to) = (folder.path().join("from"), folder.path().join("to"));
+    spots(&from);
+    let server = Server::start(&from);
+    let items = format!("{}/collections/spots/items", server.url);
+    let mut response = agent().get(format!("{items}?f=flatgeobuf")).call().unwrap();
+    let file = folder.path().join("spots.fgb");
+    std::fs::write(&file, response.body_mut().read_to_vec().unwrap()).unwrap();
+    // A part of the fields, and of the events.
+    let mut response = agent().get(format!("{items}?f=flatgeobuf&properties=size&bbox=0,0,90,90")).call().unwrap();
+    let part = folder.path().join("part.fgb");
+    std::fs::write(&part, response.body_mut().read_to_vec().unwrap()).unwrap();
+    drop(server);
+    let told = |file: &Path| {
+        let run = Command::new("ogrinfo").args(["-so", "-al", text(file)]).output().unwrap();
+        let said = format!("{}{}", String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
+        assert!(run.status.success() && run.stderr.is_empty(), "{said}");
+        said
+    };
+    let said = told(&file);
+    for part in ["Geometry: Point", "Feature Count: 3", "WGS 84", "time: DateTime", "size: Real", "name: String"] {
+        assert!(said.contains(part), "{part} is not in {said}");
+    }
+    let said = told(&part);
+    assert!(said.contains("Feature Count: 2") && said.contains("size: Real") && !said.contains("name: String"), "{said}");
+    if cfg!(feature = "flatgeobuf") {
+        meridian(&["load", "back", text(&file), "--data", text(&to)]).ended(0);
+        assert_eq!(rows("back", &to), rows("spots", &from));
+    }
+}
+
+#[test]
 fn a_file_that_other_programs_packed_is_read_as_it_is() {
     let folder = tempfile::tempdir().unwrap();
     let at = text(folder.path());

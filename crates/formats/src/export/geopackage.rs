@@ -1,9 +1,10 @@
 //! GeoPackage 1.3: one layer.
 
-use super::table::{Columns, Extent};
+use super::extent::Extent;
 use crate::columns::Column;
 use crate::instant;
 use crate::write::WriteError;
+use crate::write::table::Columns;
 use arrow_array::{Array, RecordBatch};
 use meridian_model::{FieldType, GeometryType, Schema};
 use rusqlite::types::Value;
@@ -47,7 +48,7 @@ pub struct GeoPackageWriter {
 impl GeoPackageWriter {
     /// Creates a file with one layer, at a path where no file exists.
     pub fn create(path: &Path, name: &str, schema: &Schema) -> Result<GeoPackageWriter, WriteError> {
-        let mut columns = Columns::of(schema)?;
+        let mut columns = Columns::of_places(schema)?;
         let renamed = columns.tell_apart();
         let free = |wanted: &str| {
             let taken = columns.named.iter().any(|(name, _)| name.eq_ignore_ascii_case(wanted));

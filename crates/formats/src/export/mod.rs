@@ -1,6 +1,8 @@
 //! Files for other programs, from the record batches of an Arrow response ([`crate::Format::Arrow`] as the writers
-//! here produce it). These formats need a file of their own and cannot be streamed.
+//! here produce it). These formats need a file of their own and cannot be streamed; FlatGeobuf can, without its index.
 
+#[cfg(feature = "geopackage")]
+mod extent;
 #[cfg(feature = "flatgeobuf")]
 mod flatgeobuf;
 #[cfg(feature = "geopackage")]
@@ -12,8 +14,3 @@ pub use flatgeobuf::FlatGeobufWriter;
 #[cfg(feature = "geopackage")]
 pub use geopackage::GeoPackageWriter;
 pub use pmtiles::{PmTilesWriter, tile_number};
-
-#[cfg(feature = "flatgeobuf")]
-mod placeless;
-#[cfg(any(feature = "flatgeobuf", feature = "geopackage"))]
-mod table;

@@ -227,7 +227,7 @@ fn cut(path: Path, geometry: &Geometry<'_>) -> Result<Vec<Path>, Invalid> {
 }
 
 /// Returns the bytes of an index over this many features; `None` if the numbers are impossible.
-pub(crate) fn index_bytes(features: u64, node_size: u16) -> Option<u64> {
+fn index_bytes(features: u64, node_size: u16) -> Option<u64> {
     if features == 0 || node_size == 0 {
         return Some(0);
     }

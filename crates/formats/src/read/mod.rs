@@ -26,8 +26,6 @@ mod xml;
 mod zip;
 
 pub(crate) use csv::is_null_number;
-#[cfg(feature = "flatgeobuf")]
-pub(crate) use flatgeobuf::index_bytes;
 pub(crate) use origin::{in_place, kml, open, stream};
 
 use crate::error::{Fault, MISTAKES_MAX, ReadError};

@@ -3,8 +3,10 @@
 mod arrow;
 mod columns;
 mod csv;
+pub(crate) mod flatgeobuf;
 mod json;
 mod parquet;
+pub(crate) mod table;
 
 pub(crate) use columns::seq_column;
 pub use csv::quote as csv_quote;
@@ -59,6 +61,7 @@ pub fn writer(
         Format::NdJson => json(Framing::Lines),
         Format::Csv => Ok(Box::new(csv::CsvEvents::new(schema, properties)?)),
         Format::Arrow => Ok(Box::new(arrow::ArrowEvents::new(schema, properties)?)),
+        Format::FlatGeobuf => Ok(Box::new(flatgeobuf::FlatGeobufEvents::new(schema, properties)?)),
         Format::GeoParquet => Ok(Box::new(parquet::ParquetEvents::new(schema, properties)?)),
         other => Err(Invalid::field("f", format!("{other} is read but not written here"))),
     }

@@ -191,6 +191,9 @@ fn lists_and_names_in_other_case_come_back_or_have_another_name() {
     }
     flatgeobuf.finish(File::create(&fgb).unwrap()).unwrap();
     geopackage.finish().unwrap();
+    let streamed = folder.path().join("streamed.fgb");
+    std::fs::write(&streamed, write(Format::FlatGeobuf, std::slice::from_ref(&batch), &schema)).unwrap();
+    assert_eq!(lines(&read_path(Format::FlatGeobuf, &streamed, &schema), &schema), lines(&batch, &schema));
     let back = read_path(Format::FlatGeobuf, &fgb, &schema);
     assert_eq!(lines(&back, &schema), lines(&batch, &schema));
     let mut renamed = Schema::clone(&schema);

@@ -164,6 +164,39 @@ fn flatgeobuf_of_ogr2ogr_holds_the_same_events() {
     converted("FlatGeobuf", "fgb", ALL, &["-lco", "SPATIAL_INDEX=NO"], &[GeometryType::Any]);
 }
 
+/// The server sends FlatGeobuf like this: a header without a number of features, then batch after batch.
+#[test]
+#[cfg(feature = "flatgeobuf")]
+fn a_stream_of_flatgeobuf_holds_the_same_events_for_ogr2ogr_and_for_us() {
+    for kind in [SHAPES, &[GeometryType::Any]].concat() {
+        let mut runner = TestRunner::new(Config { cases: 6, failure_persistence: None, ..Config::default() });
+        let placeless = prop::collection::vec(any::<bool>(), 8);
+        runner
+            .run(&(events(kind), placeless), |(mut events, placeless)| {
+                for (event, _) in events.iter_mut().zip(placeless).filter(|(_, is_placeless)| *is_placeless) {
+                    event.geometry = None;
+                }
+                let folder = tempfile::tempdir().unwrap();
+                let schema = schema(kind);
+                let batch = build(&schema, &events);
+                let cut = batch.rows() / 2;
+                let parts = [batch.slice(0, cut), batch.slice(cut, batch.rows() - cut)];
+                let stream = folder.path().join("events.fgb");
+                std::fs::write(&stream, write(Format::FlatGeobuf, &parts, &schema)).unwrap();
+                let options = ReadOptions { unknown: Unknown::Ignore, ids: Unknown::Ignore, ..ReadOptions::default() };
+                let back = read_path(Format::FlatGeobuf, &stream, &schema, &options).unwrap();
+                prop_assert_eq!(rows(&back, ALL), rows(&batch, ALL));
+                // GeoJSON, as GDAL writes no FlatGeobuf of features without a place.
+                let copy = folder.path().join("copy.geojson");
+                ogr2ogr(&["-f", "GeoJSON", copy.to_str().unwrap(), stream.to_str().unwrap()]);
+                let copied = read_path(Format::GeoJson, &copy, &schema, &options).unwrap();
+                prop_assert_eq!(rows(&copied, ALL), rows(&batch, ALL));
+                Ok(())
+            })
+            .unwrap();
+    }
+}
+
 #[test]
 #[cfg(feature = "geopackage")]
 fn geopackage_of_ogr2ogr_holds_the_same_events() {

@@ -65,8 +65,8 @@ impl ItemsRequest {
         let mut params = Params::parse(context.query.as_deref())?;
         let format = format::choose(params.take("f"), &context.headers, EVENTS)?;
         let crs = params.take("crs").map(|c| crs::parse("crs", &c)).transpose()?.unwrap_or_default();
-        if crs != Crs::Crs84 && matches!(format, Format::Arrow | Format::Parquet) {
-            return Err(Problem::parameter("crs", "Arrow and Parquet are served in CRS84 only"));
+        if crs != Crs::Crs84 && matches!(format, Format::Arrow | Format::Parquet | Format::FlatGeobuf) {
+            return Err(Problem::parameter("crs", "Arrow, Parquet and FlatGeobuf are served in CRS84 only"));
         }
         let max = if format.is_bulk() { LIMIT_STREAM_MAX } else { LIMIT_MAX };
         let limit = params.take_count("limit", max)?;
@@ -219,6 +219,7 @@ fn writer(request: &ItemsRequest, schema: &Arc<Schema>) -> Result<Box<dyn EventW
         Format::GeoJsonSeq => meridian_formats::Format::GeoJsonSeq,
         Format::Arrow => meridian_formats::Format::Arrow,
         Format::Parquet => meridian_formats::Format::GeoParquet,
+        Format::FlatGeobuf => meridian_formats::Format::FlatGeobuf,
     };
     meridian_formats::writer(format, schema, fields_of(request, schema).as_deref())
         .map_err(|e| Problem::invalid_parameter("f", e))

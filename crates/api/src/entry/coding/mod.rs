@@ -85,6 +85,7 @@ fn shrinks(media_type: &[u8]) -> bool {
         | b"application/javascript"
         | b"application/wasm"
         | b"application/vnd.apache.arrow.stream"
+        | b"application/flatgeobuf"
         | b"application/vnd.mapbox-vector-tile"
         | b"application/x-protobuf"
         | b"image/svg+xml" => true,
@@ -191,6 +192,7 @@ mod tests {
             "text/html; charset=utf-8",
             "application/vnd.oai.openapi+json;version=3.0",
             "application/vnd.mapbox-vector-tile",
+            "application/flatgeobuf",
         ] {
             assert!(is_compressible(&of(&[("content-type", kind)])), "{kind}");
         }

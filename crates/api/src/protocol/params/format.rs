@@ -21,6 +21,8 @@ pub enum Format {
     Arrow,
     /// GeoParquet 1.1.
     Parquet,
+    /// FlatGeobuf without an index.
+    FlatGeobuf,
 }
 
 /// Formats of resources without events.
@@ -30,8 +32,16 @@ pub const GROUPS: &[Format] = &[Format::Json, Format::Csv, Format::Arrow];
 /// Formats of a log.
 pub const LINES: &[Format] = &[Format::Json, Format::NdJson];
 /// Formats of events.
-pub const EVENTS: &[Format] =
-    &[Format::Json, Format::Html, Format::Csv, Format::NdJson, Format::GeoJsonSeq, Format::Arrow, Format::Parquet];
+pub const EVENTS: &[Format] = &[
+    Format::Json,
+    Format::Html,
+    Format::Csv,
+    Format::NdJson,
+    Format::GeoJsonSeq,
+    Format::Arrow,
+    Format::Parquet,
+    Format::FlatGeobuf,
+];
 
 impl Format {
     /// Returns the value of `f=`.
@@ -44,6 +54,7 @@ impl Format {
             Format::GeoJsonSeq => "geojsonseq",
             Format::Arrow => "arrow",
             Format::Parquet => "parquet",
+            Format::FlatGeobuf => "flatgeobuf",
         }
     }
 
@@ -57,6 +68,7 @@ impl Format {
             Format::GeoJsonSeq => "application/geo+json-seq",
             Format::Arrow => "application/vnd.apache.arrow.stream",
             Format::Parquet => "application/vnd.apache.parquet",
+            Format::FlatGeobuf => "application/flatgeobuf",
         }
     }
 
@@ -82,6 +94,7 @@ impl Format {
             "application/geo+json-seq" | "application/json-seq" => Format::GeoJsonSeq,
             "application/vnd.apache.arrow.stream" => Format::Arrow,
             "application/vnd.apache.parquet" | "application/x-parquet" => Format::Parquet,
+            "application/flatgeobuf" | "application/vnd.flatgeobuf" => Format::FlatGeobuf,
             // Clients may name the kind of the resource: OpenAPI, a problem, a schema. All of them are JSON.
             other if other.ends_with("+json") => Format::Json,
             _ => return None,
@@ -169,6 +182,7 @@ mod tests {
         assert_eq!(choose(None, &HeaderMap::new(), EVENTS).unwrap(), Format::Json);
         assert_eq!(choose(None, &accept("text/csv;q=0.5, application/geo+json;q=0.9"), EVENTS).unwrap(), Format::Json);
         assert_eq!(choose(None, &accept("text/csv, */*"), EVENTS).unwrap(), Format::Csv);
+        assert_eq!(choose(None, &accept("application/flatgeobuf, */*"), EVENTS).unwrap(), Format::FlatGeobuf);
         assert_eq!(choose(None, &accept("image/png"), EVENTS).unwrap_err().kind(), Kind::NotAcceptable);
         assert_eq!(choose(None, &accept("text/html;q=0, */*;q=0.1"), PAGES).unwrap(), Format::Json);
     }

@@ -1,0 +1,50 @@
+//! Events as a stream of FlatGeobuf: without an index, which would precede the features and order them.
+
+mod geometry;
+mod layer;
+mod message;
+
+pub(crate) use layer::{Layer, Whole};
+
+use super::columns::{ColumnEncoder, Extras};
+use super::json::selection;
+use super::table::Columns;
+use super::{EventWriter, WriteError};
+use meridian_model::{Batch, Invalid, Schema, Seq};
+use std::sync::Arc;
+
+/// Name of the layer: schemas have no name, and GDAL shows a layer without one as unknown.
+const NAME: &str = "events";
+
+/// A layer whose header gives no number of features.
+pub(crate) struct FlatGeobufEvents {
+    outgoing: ColumnEncoder,
+    layer: Layer,
+}
+
+impl FlatGeobufEvents {
+    pub(crate) fn new(schema: &Arc<Schema>, properties: Option<&[String]>) -> Result<FlatGeobufEvents, Invalid> {
+        let columns = Columns::of(schema, &selection(schema, properties)?);
+        let outgoing = ColumnEncoder::new(schema, properties, Extras::default())?;
+        Ok(FlatGeobufEvents { outgoing, layer: Layer::new(NAME, columns) })
+    }
+}
+
+impl EventWriter for FlatGeobufEvents {
+    fn start(&mut self, out: &mut Vec<u8>) -> Result<(), WriteError> {
+        self.layer.header(Whole::default(), out);
+        Ok(())
+    }
+
+    fn write(&mut self, batch: &Batch, seqs: &[Seq], out: &mut Vec<u8>) -> Result<(), WriteError> {
+        let rows = self.layer.rows(&self.outgoing.record_batch(batch, seqs)?)?;
+        for row in 0..rows.len {
+            self.layer.feature(&rows, row, out)?;
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, _: &mut Vec<u8>) -> Result<(), WriteError> {
+        Ok(())
+    }
+}
