@@ -22,26 +22,6 @@ const NAMES_MAX: usize = 100;
 /// Max positions of a polygon: results and new events are tested against each of its edges.
 const POSITIONS_MAX: usize = 2_000;
 
-/// The members of a question.
-const MEMBERS: [&str; 16] = [
-    "keywords",
-    "near",
-    "radius",
-    "bbox",
-    "polygon",
-    "address",
-    "author",
-    "providers",
-    "start",
-    "end",
-    "media",
-    "language",
-    "limit",
-    "timeout",
-    "priority",
-    "keep",
-];
-
 /// Restricts results to those with images or videos.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Media {
@@ -118,13 +98,33 @@ pub struct Question {
 }
 
 impl Question {
+    /// The members of a question as JSON.
+    pub const MEMBERS: [&'static str; 16] = [
+        "keywords",
+        "near",
+        "radius",
+        "bbox",
+        "polygon",
+        "address",
+        "author",
+        "providers",
+        "start",
+        "end",
+        "media",
+        "language",
+        "limit",
+        "timeout",
+        "priority",
+        "keep",
+    ];
+
     /// Reads a question. An error names the member and states what was expected.
     pub fn read(value: &Value, settings: &Settings) -> Result<Question, Invalid> {
         let members =
             value.as_object().ok_or_else(|| Invalid::new("expected an object such as {\"keywords\":\"flood\"}"))?;
         // An unknown member is an error: a misspelt condition would otherwise widen the search without notice.
-        if let Some(unknown) = members.keys().find(|name| !MEMBERS.contains(&name.as_str())) {
-            let known = MEMBERS.join(", ");
+        if let Some(unknown) = members.keys().find(|name| !Question::MEMBERS.contains(&name.as_str())) {
+            let known = Question::MEMBERS.join(", ");
             return Err(Invalid::field(
                 unknown,
                 format_args!("a question has no such member: expected one of {known}"),

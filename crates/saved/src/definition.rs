@@ -14,8 +14,6 @@ use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Members besides the question.
-const MEMBERS: [&str; 4] = ["name", "question", "webhook", "poll_s"];
 /// Max length of a name, in bytes.
 const NAME_BYTES_MAX: usize = 200;
 /// Bytes of a question that count as one saved search. Most take fewer; large polygons take memory and time like many.
@@ -62,6 +60,9 @@ pub struct Definition {
 }
 
 impl Definition {
+    /// The members of a definition as JSON. Those of a question may be beside them.
+    pub const MEMBERS: [&'static str; 4] = ["name", "question", "webhook", "poll_s"];
+
     /// Reads a definition, of the default tenant. The question is the member `question`, or its members are at the same
     /// level as `name`. An error names the member.
     pub fn read(value: &Value, settings: &Settings, saved: &SavedSettings) -> Result<Definition, Invalid> {
@@ -72,7 +73,7 @@ impl Definition {
             Some(Value::Object(question)) => question.clone(),
             Some(_) => return Err(Invalid::field("question", "expected an object such as {\"keywords\":\"flood\"}")),
         };
-        for (name, value) in given.iter().filter(|(name, _)| !MEMBERS.contains(&name.as_str())) {
+        for (name, value) in given.iter().filter(|(name, _)| !Definition::MEMBERS.contains(&name.as_str())) {
             if asked.insert(name.clone(), value.clone()).is_some() {
                 return Err(Invalid::field(name, "it is given in the question and beside it: expected one of them"));
             }

@@ -1,6 +1,7 @@
 //! `/tenants`: operators create, change and remove tenants.
 
 use crate::access::audit::AuditDetails;
+use crate::contract::bodies::NewTenant;
 use crate::contract::{TenantInfo, TenantList};
 use crate::protocol::params::Params;
 use crate::protocol::problem::{Kind, Problem, Result};
@@ -18,34 +19,12 @@ use meridian_backend::{Collection, StoreError};
 use meridian_model::Invalid;
 use meridian_model::policy::access::Pattern;
 use meridian_model::policy::quota::Quota;
-use serde::{Deserialize, Deserializer};
 use serde_json::Value;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Time within which all servers that share tenants learn of a suspension.
 const HEARD: Duration = Duration::from_secs(2);
-
-/// The requested settings; absent ones stay unchanged.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Input {
-    name: Option<String>,
-    weight: Option<u32>,
-    suspended: Option<bool>,
-    /// `null` removes the right.
-    #[serde(default, deserialize_with = "present")]
-    anonymous: Option<Option<String>>,
-    /// Quotas by name; `null` removes one. They are parsed one by one, so that an error names its quota.
-    #[serde(default)]
-    quotas: BTreeMap<String, Value>,
-}
-
-/// Distinguishes a null member from an absent one.
-fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<String>>, D::Error> {
-    Option::deserialize(deserializer).map(Some)
-}
 
 /// A checked change.
 struct Change {
@@ -59,7 +38,7 @@ const EXPECTED: &str = "an object such as {\"name\":\"harbour\",\"weight\":2}";
 const EXPECTED_CHANGE: &str =
     "an object such as {\"suspended\":true} or {\"quotas\":{\"searches\":4,\"streams\":null}}";
 
-impl Input {
+impl NewTenant {
     /// Describes the act for the audit log.
     fn note(&self, tenant: &str) -> AuditDetails {
         let or_none = |value: Option<String>| value.unwrap_or_else(|| "none".to_owned());
@@ -117,7 +96,7 @@ impl Change {
 /// `POST /tenants`
 pub async fn post(state: Scope, context: Context, body: Body) -> Result<Response> {
     Params::parse(context.query.as_deref())?.finish()?;
-    let asked: Input = super::read(&state, &context, body, EXPECTED).await?;
+    let asked: NewTenant = super::read(&state, &context, body, EXPECTED).await?;
     let Some(name) = asked.name.clone() else {
         return Err(Problem::invalid_body(Invalid::field("name", "the tenant needs a name")));
     };
@@ -150,7 +129,7 @@ pub async fn list(state: Scope, context: Context) -> Result<Response> {
 /// `PATCH /tenants/{t}`
 pub async fn patch(state: Scope, Path(name): Path<String>, context: Context, body: Body) -> Result<Response> {
     Params::parse(context.query.as_deref())?.finish()?;
-    let asked: Input = super::read(&state, &context, body, EXPECTED_CHANGE).await?;
+    let asked: NewTenant = super::read(&state, &context, body, EXPECTED_CHANGE).await?;
     if asked.name.as_ref().is_some_and(|other| *other != name) {
         return Err(Problem::invalid_body(Invalid::field("name", "a tenant keeps its name")));
     }

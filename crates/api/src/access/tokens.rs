@@ -1,7 +1,7 @@
 //! `/tokens`: an admin manages the tokens of its tenant, an operator those of every tenant.
 
 use crate::access::audit::AuditDetails;
-use crate::contract::{DamagedToken, TokenAnswer, TokenInfo, TokenList};
+use crate::contract::{DamagedToken, TokenAnswer, TokenInfo, TokenList, bodies};
 use crate::protocol::params::Params;
 use crate::protocol::problem::{Kind, Problem, Result};
 use crate::request::context::Context;
@@ -15,26 +15,14 @@ use axum::response::Response;
 use meridian_admission::identity::{Fault, NewToken, Token};
 use meridian_model::policy::access::{Grant, Pattern, Role};
 use meridian_model::{schema_json, time};
-use serde::Deserialize;
 use std::collections::BTreeMap;
-
-/// The body of a request.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Input {
-    tenant: Option<String>,
-    role: String,
-    collections: Option<String>,
-    /// An ISO 8601 duration from now, or an instant.
-    expires: Option<String>,
-}
 
 const EXPECTED: &str = "an object such as {\"role\":\"reader\",\"collections\":\"ships*\",\"expires\":\"P90D\"}";
 
 /// `POST /tokens`
 pub async fn post(state: Scope, context: Context, body: Body) -> Result<Response> {
     Params::parse(context.query.as_deref())?.finish()?;
-    let asked: Input = super::read(&state, &context, body, EXPECTED).await?;
+    let asked: bodies::NewToken = super::read(&state, &context, body, EXPECTED).await?;
     let new = new_token(&state, asked)?;
     let (token, text) = super::change(&state, move |state| state.registry.create_token(&new, state.now())).await?;
     tracing::info!(by = &*state.caller().name, token = token.id, role = %token.role, "token created");
@@ -59,7 +47,7 @@ fn note(token: &Token) -> AuditDetails {
     }
 }
 
-fn new_token(state: &Scope, asked: Input) -> Result<NewToken> {
+fn new_token(state: &Scope, asked: bodies::NewToken) -> Result<NewToken> {
     let role: Role = asked.role.parse().map_err(Problem::invalid_body)?;
     let collections = match &asked.collections {
         Some(text) => text.parse().map_err(Problem::invalid_body)?,

@@ -1,7 +1,7 @@
 //! `/users`: an admin manages the users of its tenant, an operator those of every tenant.
 
 use crate::access::audit::AuditDetails;
-use crate::contract::{UserInfo, UserList};
+use crate::contract::{UserInfo, UserList, bodies};
 use crate::protocol::params::Params;
 use crate::protocol::problem::{Kind, Problem, Result};
 use crate::request::context::Context;
@@ -16,29 +16,7 @@ use axum::response::Response;
 use meridian_admission::identity::{Login, NewUser, Password, PasswordDigest, User, UserChange};
 use meridian_model::policy::access::{Grant, Pattern, Role};
 use meridian_model::time;
-use serde::Deserialize;
 use std::sync::Arc;
-
-/// The request for a new user.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Input {
-    name: String,
-    tenant: Option<String>,
-    role: String,
-    collections: Option<String>,
-    password: String,
-}
-
-/// The requested changes; absent settings stay.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct UserChangeInput {
-    role: Option<String>,
-    collections: Option<String>,
-    password: Option<String>,
-    disabled: Option<bool>,
-}
 
 const EXPECTED: &str = "an object such as {\"name\":\"anna\",\"role\":\"reader\",\"password\":\"…\"}";
 const EXPECTED_CHANGE: &str = "an object such as {\"disabled\":true} or {\"password\":\"…\"}";
@@ -46,7 +24,7 @@ const EXPECTED_CHANGE: &str = "an object such as {\"disabled\":true} or {\"passw
 /// `POST /users`
 pub async fn post(state: Scope, context: Context, body: Body) -> Result<Response> {
     Params::parse(context.query.as_deref())?.finish()?;
-    let asked: Input = super::read(&state, &context, body, EXPECTED).await?;
+    let asked: bodies::NewUser = super::read(&state, &context, body, EXPECTED).await?;
     let collections = asked.collections.as_deref().unwrap_or("*");
     let grant = Grant { role: role(&asked.role)?, collections: pattern(collections)? };
     let caller = state.caller();
@@ -87,7 +65,7 @@ pub async fn list(state: Scope, context: Context) -> Result<Response> {
 /// `PATCH /users/{name}`
 pub async fn patch(state: Scope, Path(name): Path<String>, context: Context, body: Body) -> Result<Response> {
     Params::parse(context.query.as_deref())?.finish()?;
-    let asked: UserChangeInput = super::read(&state, &context, body, EXPECTED_CHANGE).await?;
+    let asked: bodies::UserChange = super::read(&state, &context, body, EXPECTED_CHANGE).await?;
     // Looked up once and passed on: if another caller changes the user meanwhile, its stamp differs and the change is
     // refused.
     let user = find(&state, &name)?;

@@ -171,7 +171,7 @@ pub async fn patch(state: Scope, Path(name): Path<String>, context: Context, bod
         if let Some(new) = settings::take_name(&mut change, &name).map_err(Problem::invalid_body)? {
             return rename(&state, &context, &name, &new);
         }
-        let (named, fields) = settings::read(&*collection, change).map_err(Problem::invalid_body)?;
+        let (named, fields) = settings::read(&collection.schema(), change).map_err(Problem::invalid_body)?;
         let note = settings::note(&named, &fields);
         settings::apply(&*collection, fields, &named, confirmed)?;
         let mut response = respond::json("application/json", &describe(&context, &*collection))?;

@@ -83,8 +83,8 @@ pub fn take_name(change: &mut Map<String, Value>, name: &str) -> Result<Option<S
     Ok(Some(new))
 }
 
-/// Parses the body of a PATCH: the settings that it names, and new fields.
-pub fn read(collection: &dyn Collection, change: Map<String, Value>) -> Result<(SettingsChange, Vec<Field>), Invalid> {
+/// Parses the body of a PATCH of a collection with this schema: the settings that it names, and new fields.
+pub fn read(schema: &Schema, change: Map<String, Value>) -> Result<(SettingsChange, Vec<Field>), Invalid> {
     let mut named = SettingsChange::default();
     let mut fields = Vec::new();
     for (name, value) in change {
@@ -100,7 +100,7 @@ pub fn read(collection: &dyn Collection, change: Map<String, Value>) -> Result<(
                 let bytes = value.as_u64().filter(|n| *n > 0);
                 named.retention_bytes = Some(Some(bytes.ok_or_else(|| wrong("a number of bytes from 1 up, or null"))?));
             }
-            ("properties", Value::Object(properties)) => fields = new_fields(&collection.schema(), properties)?,
+            ("properties", Value::Object(properties)) => fields = new_fields(schema, properties)?,
             ("properties", _) => return Err(wrong("an object of JSON Schemas, one for each new property")),
             (other, _) => {
                 let detail = "cannot be changed: expected id, retention, retention_bytes or properties";
@@ -209,4 +209,42 @@ fn confirm(collection: &dyn Collection, settings: &Settings, confirmed: Option<u
         "this retention removes {count} events within seconds{known}: nothing was changed; confirm={count} in the query confirms the change"
     );
     Err(Problem::new(Kind::Conflict, detail).with("removes", count))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contract::{components, members};
+    use std::collections::BTreeSet;
+
+    /// Parses a body with one member. Returns whether it is taken.
+    fn takes(name: &str, value: &Value) -> bool {
+        let mut change = Map::from_iter([(name.to_owned(), value.clone())]);
+        match take_name(&mut change, "ships") {
+            Ok(None) => read(&Schema::default(), change).is_ok(),
+            renamed => renamed.is_ok(),
+        }
+    }
+
+    #[test]
+    fn the_described_members_are_those_that_are_taken() {
+        let values = [
+            ("id", json!("boats")),
+            ("retention", json!("P30D")),
+            ("retention_bytes", json!(1)),
+            ("properties", json!({ "depth": { "type": "number" } })),
+        ];
+        let names: BTreeSet<String> = values.iter().map(|(name, _)| (*name).to_owned()).collect();
+        assert_eq!(members("Settings"), names);
+        let all = components();
+        for (name, value) in &values {
+            assert!(takes(name, value), "{name}");
+            let kinds = all["Settings"]["properties"][*name]["type"].as_array();
+            let nullable = kinds.is_some_and(|kinds| kinds.contains(&json!("null")));
+            assert_eq!(takes(name, &Value::Null), nullable, "{name}");
+        }
+        let least = all["Settings"]["properties"]["retention_bytes"]["minimum"].as_u64().unwrap();
+        assert!(takes("retention_bytes", &json!(least)) && !takes("retention_bytes", &json!(least - 1)));
+        assert!(!takes("durability", &json!("local")), "it is not described either");
+    }
 }

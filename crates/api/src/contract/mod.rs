@@ -1,12 +1,14 @@
-//! The responses of the API, as types.
+//! The responses and the request bodies of the API, as types.
 //!
 //! The components of both OpenAPI documents are generated from these types, and the pages' TypeScript is generated
 //! from the documents (`web/src/contract.d.ts`). Handlers serialise the types. Streamed responses are written piece
-//! by piece: their types describe what is written, and tests check the responses against the documents.
+//! by piece: their types describe what is written, and tests check the responses against the documents. The request
+//! bodies are in `bodies/`.
 
 mod access;
 mod analysis;
 mod audit;
+pub mod bodies;
 mod capabilities;
 mod cluster;
 mod collections;
@@ -58,9 +60,15 @@ pub struct Link {
     pub templated: Option<bool>,
 }
 
-/// The schemas of all responses, by name.
+/// The schemas of all responses and request bodies, by name.
 pub fn components() -> Map<String, Value> {
-    let mut settings = SchemaSettings::draft2020_12().for_serialize();
+    let mut all = schemas(SchemaSettings::draft2020_12().for_serialize(), add_responses);
+    let requests = SchemaSettings::draft2020_12().for_deserialize().with_transform(without_defaults);
+    all.extend(schemas(requests, add_bodies));
+    all
+}
+
+fn schemas(mut settings: SchemaSettings, add_all: fn(&mut SchemaGenerator)) -> Map<String, Value> {
     settings.definitions_path = "/components/schemas".into();
     settings.meta_schema = None;
     settings.transforms.push(Box::new(present_only));
@@ -75,7 +83,7 @@ macro_rules! add {
     };
 }
 
-fn add_all(generator: &mut SchemaGenerator) {
+fn add_responses(generator: &mut SchemaGenerator) {
     add!(generator:
         Landing, Conformance, Health, Version, ProblemDetails,
         CollectionList, Collection, Files,
@@ -89,7 +97,22 @@ fn add_all(generator: &mut SchemaGenerator) {
     );
 }
 
-/// Optional members are omitted, never null: removes null from their schemas.
+fn add_bodies(generator: &mut SchemaGenerator) {
+    add!(generator:
+        bodies::Question, bodies::SavedSearch, bodies::CollectionSchema, bodies::Settings, bodies::EventPatch,
+        bodies::Backup, bodies::NewToken, bodies::NewTenant, bodies::NewUser, bodies::UserChange,
+        bodies::SignIn, bodies::SignOut, bodies::PasswordForm,
+    );
+}
+
+/// Removes what serde takes for an absent member: clients would read it as the value that the server chooses.
+fn without_defaults(schema: &mut Schema) {
+    schema.remove("default");
+    schemars::transform::transform_subschemas(&mut without_defaults, schema);
+}
+
+/// Optional members are omitted, never null: removes null from their schemas. Members of requests for which null means
+/// something are marked with `nullable`.
 fn present_only(schema: &mut Schema) {
     let required: Vec<String> = schema
         .get("required")
@@ -98,7 +121,9 @@ fn present_only(schema: &mut Schema) {
         .unwrap_or_default();
     if let Some(Value::Object(properties)) = schema.get_mut("properties") {
         for (_, property) in properties.iter_mut().filter(|(name, _)| !required.contains(name)) {
-            without_null(property);
+            if property.as_object_mut().and_then(|members| members.remove("nullable")).is_none() {
+                without_null(property);
+            }
         }
     }
     schemars::transform::transform_subschemas(&mut present_only, schema);
@@ -111,6 +136,9 @@ fn without_null(property: &mut Value) {
             property["type"] = kind.clone();
         }
     }
+    if let Some(Value::Array(words)) = property.get_mut("enum") {
+        words.retain(|word| !word.is_null());
+    }
     let Some(Value::Array(any)) = property.get_mut("anyOf") else { return };
     any.retain(|one| one.get("type").is_none_or(|kind| kind != "null"));
     if let [one] = any.as_slice()
@@ -121,17 +149,56 @@ fn without_null(property: &mut Value) {
     }
 }
 
+/// Returns the names of the members that a component describes.
+#[cfg(test)]
+pub fn members(component: &str) -> std::collections::BTreeSet<String> {
+    components()[component]["properties"].as_object().into_iter().flatten().map(|(name, _)| name.clone()).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn what_is_left_out_is_never_null_and_what_is_always_there_is_required() {
         let all = components();
         let link = &all["Link"];
-        assert_eq!(link["required"], serde_json::json!(["href", "rel", "type", "title"]));
+        assert_eq!(link["required"], json!(["href", "rel", "type", "title"]));
         assert_eq!(link["properties"]["templated"]["type"], "boolean");
         assert_eq!(all["Feature"]["properties"]["links"]["items"]["$ref"], "#/components/schemas/Link");
         assert!(!Value::Object(all).to_string().contains("$defs"));
+    }
+
+    #[test]
+    fn a_member_of_a_request_is_null_only_where_null_means_something() {
+        let all = components();
+        let settings = &all["Settings"]["properties"];
+        assert_eq!(settings["retention"]["type"], json!(["string", "null"]));
+        assert_eq!(settings["id"]["type"], "string");
+        let tenant = &all["NewTenant"]["properties"];
+        assert_eq!(tenant["quotas"]["properties"]["streams"], json!({ "type": ["integer", "null"], "minimum": 0 }));
+        assert_eq!(tenant["anonymous"]["type"], "string");
+        assert_eq!(all["Question"]["properties"]["media"]["enum"], json!(["images", "videos"]));
+        assert!(!Value::Object(all).to_string().contains("\"nullable\""));
+    }
+
+    #[test]
+    fn what_a_request_must_have_and_may_not_have_is_that_of_its_type() {
+        let all = components();
+        assert_eq!(all["NewUser"]["required"], json!(["name", "role", "password"]));
+        assert_eq!(all["NewUser"]["additionalProperties"], json!(false));
+        assert_eq!(all["NewUser"]["properties"]["role"]["enum"], json!(["reader", "writer", "admin", "operator"]));
+        assert_eq!(all["UserChange"].get("required"), None);
+        assert_eq!(all["Backup"]["properties"]["have"].get("default"), None, "absent is not empty for a client");
+        assert_eq!(all["PasswordChange"]["required"], json!(["password", "new"]));
+    }
+
+    #[test]
+    fn no_name_stands_for_a_response_and_for_a_request() {
+        let responses = schemas(SchemaSettings::draft2020_12().for_serialize(), add_responses);
+        let bodies = schemas(SchemaSettings::draft2020_12().for_deserialize(), add_bodies);
+        let twice: Vec<&String> = bodies.keys().filter(|name| responses.contains_key(*name)).collect();
+        assert!(twice.is_empty(), "{twice:?}");
     }
 }

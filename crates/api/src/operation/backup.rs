@@ -2,6 +2,7 @@
 
 use crate::access::audit::AuditDetails;
 use crate::access::records::RECORDS;
+use crate::contract::bodies::Backup;
 use crate::protocol::params::Params;
 use crate::protocol::problem::{Kind, Problem, Result};
 use crate::request::body;
@@ -16,8 +17,6 @@ use meridian_admission::identity;
 use meridian_backend::{BackupKey, BackupOptions, BackupScope, StoreError};
 use meridian_model::{Invalid, RecordPart};
 use meridian_saved::SavedSlots;
-use serde::Deserialize;
-use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::time::Duration;
 
@@ -27,27 +26,14 @@ pub const RUNNING_MAX: usize = 4;
 /// Retry interval when all slots are in use.
 const RETRY: Duration = Duration::from_secs(30);
 
-/// The request body.
-#[derive(Deserialize, Default)]
-#[serde(deny_unknown_fields)]
-struct BackupRequest {
-    /// Files already in the backup folder, with their checksums (CRC32C).
-    #[serde(default)]
-    have: BTreeMap<String, u32>,
-    /// The only tenant to back up; all if absent.
-    tenant: Option<String>,
-    /// Key that seals secrets; without it they are omitted.
-    key: Option<String>,
-}
-
 /// `POST /backup`: backs up each collection at one position, while writes and reads continue.
 pub async fn post(state: Scope, context: Context, body: Body) -> Result<Response> {
     let mut params = Params::parse(context.query.as_deref())?;
     let timeout = params.take_timeout()?;
     params.finish()?;
     let received = body::receive(&state, &context.headers, body).await?;
-    let request: BackupRequest = match received.bytes.is_empty() {
-        true => BackupRequest::default(),
+    let request: Backup = match received.bytes.is_empty() {
+        true => Backup::default(),
         false => serde_json::from_slice(&received.bytes).map_err(|e| {
             let expected = "expected {\"have\": {NAME: CRC32C}, \"tenant\": NAME, \"key\": TEXT}, or nothing";
             Problem::new(Kind::InvalidBody, format!("the body cannot be parsed ({e}): {expected}"))

@@ -3,6 +3,7 @@
 use super::forms::SubmittedForm;
 use super::{acts, begin_session, checked, cookie, csrf, current, info, unstored};
 use crate::access;
+use crate::contract::bodies::PasswordChange;
 use crate::html;
 use crate::protocol::problem::{Kind, Problem, Result};
 use crate::request::context::Context;
@@ -17,16 +18,7 @@ use axum::http::header;
 use axum::response::Response;
 use meridian_admission::identity::{Fault, Login, Password, Session, UserChange};
 use meridian_model::Invalid;
-use serde::Deserialize;
 use std::sync::Arc;
-
-/// The current password, and the new one.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ChangeForm {
-    password: String,
-    new: String,
-}
 
 const EXPECTED: &str = "{\"password\":\"…\",\"new\":\"…\"}";
 
@@ -45,7 +37,7 @@ pub async fn change(
         return Err(Problem::new(Kind::Forbidden, "the issuer that signed you in has the password: change it there"));
     };
     sent.check_csrf(&text)?;
-    let asked: ChangeForm = sent.read(EXPECTED)?;
+    let asked: PasswordChange = sent.read(EXPECTED)?;
     let (session, text) = match renew(&state, &dispatch, login, &asked).await {
         Ok(renewed) => renewed,
         Err(problem) => {
@@ -64,7 +56,7 @@ async fn renew(
     state: &Scope,
     dispatch: &Dispatch,
     login: &Login,
-    asked: &ChangeForm,
+    asked: &PasswordChange,
 ) -> Result<(Arc<Session>, String)> {
     let new = Password::chosen(&asked.new);
     let new = new.map_err(|wrong| Problem::invalid_body(Invalid::field("new", wrong.detail)))?;

@@ -35,14 +35,8 @@ impl SubmittedForm {
         if !is_form(&context.headers) {
             return Ok(SubmittedForm { document: received.bytes.to_vec(), is_form: false, csrf_token });
         }
-        let wrong = || Problem::new(Kind::InvalidBody, "the form cannot be read");
-        // Forms are encoded like query strings.
-        let text = std::str::from_utf8(&received.bytes).map_err(|_| wrong())?;
-        let mut fields = Params::parse(Some(text)).map_err(|_| wrong())?;
-        let csrf_token = fields.take("csrf_token").or(csrf_token);
-        let fields: Map<String, Value> = fields.rest().into_iter().map(|(name, text)| (name, text.into())).collect();
-        let document = serde_json::to_vec(&fields).map_err(Problem::internal)?;
-        Ok(SubmittedForm { document, is_form: true, csrf_token })
+        let (document, sent) = split(&received.bytes)?;
+        Ok(SubmittedForm { document, is_form: true, csrf_token: sent.or(csrf_token) })
     }
 
     /// Parses the document.
@@ -82,7 +76,47 @@ pub fn explained(problem: Problem, page: impl FnOnce(&str) -> String) -> Respons
     response
 }
 
+/// Splits a form into the JSON document of its fields, and its CSRF token.
+fn split(form: &[u8]) -> Result<(Vec<u8>, Option<String>)> {
+    let wrong = || Problem::new(Kind::InvalidBody, "the form cannot be read");
+    // Forms are encoded like query strings.
+    let text = std::str::from_utf8(form).map_err(|_| wrong())?;
+    let mut fields = Params::parse(Some(text)).map_err(|_| wrong())?;
+    let csrf_token = fields.take("csrf_token");
+    let fields: Map<String, Value> = fields.rest().into_iter().map(|(name, text)| (name, text.into())).collect();
+    Ok((serde_json::to_vec(&fields).map_err(Problem::internal)?, csrf_token))
+}
+
 fn is_form(headers: &HeaderMap) -> bool {
     let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case(FORM)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contract::bodies::PasswordChange;
+    use crate::contract::members;
+
+    /// Encodes a form with these fields, and splits it.
+    fn split_form(names: impl IntoIterator<Item = String>) -> (Vec<u8>, Option<String>) {
+        let fields: Vec<String> = names.into_iter().map(|name| format!("{name}=of+{name}")).collect();
+        split(fields.join("&").as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn the_described_members_of_a_form_are_taken() {
+        let (document, token) = split_form(members("PasswordChange"));
+        let asked: PasswordChange = serde_json::from_slice(&document).unwrap();
+        assert_eq!((asked.password.as_str(), asked.new.as_str()), ("of password", "of new"));
+        assert_eq!(token.as_deref(), Some("of csrf_token"));
+        let (rest, token) = split_form(members("SignOut"));
+        assert_eq!((rest.as_slice(), token.as_deref()), (&b"{}"[..], Some("of csrf_token")));
+    }
+
+    #[test]
+    fn another_member_of_a_form_is_refused() {
+        let (document, _) = split_form(["password", "new", "old"].map(str::to_owned));
+        assert!(serde_json::from_slice::<PasswordChange>(&document).is_err());
+    }
 }

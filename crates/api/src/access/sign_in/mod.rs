@@ -23,6 +23,7 @@ pub use change::change;
 
 use crate::access;
 use crate::contract::Session as SessionInfo;
+use crate::contract::bodies::SignIn;
 use crate::html;
 use crate::protocol::params::Params;
 use crate::protocol::problem::{Kind, Problem, Result};
@@ -40,7 +41,6 @@ use axum::response::{IntoResponse, Response};
 use forms::SubmittedForm;
 use meridian_admission::identity::{Login, Password, PasswordDigest, Session};
 use meridian_model::time;
-use serde::Deserialize;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,17 +49,6 @@ use tokio::time::{MissedTickBehavior, interval};
 /// The challenge after a wrong password. Without `Basic`, for which browsers would open a dialogue.
 static CHALLENGE: HeaderValue = HeaderValue::from_static("Bearer realm=\"meridian\"");
 const WRONG: &str = "the name or the password is wrong";
-
-/// The body of `POST /login`.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct SignInForm {
-    name: String,
-    password: String,
-    /// Path on this server to continue at.
-    #[serde(default)]
-    next: Option<String>,
-}
 
 const EXPECTED: &str = "{\"name\":\"anna\",\"password\":\"…\"}";
 
@@ -121,7 +110,7 @@ pub async fn post(
     body: Body,
 ) -> Result<Response> {
     let sent = SubmittedForm::receive(&state, &context, body).await?;
-    let asked: SignInForm = sent.read(EXPECTED)?;
+    let asked: SignIn = sent.read(EXPECTED)?;
     let next = next::local(asked.next.as_deref());
     let (session, text) = match begin(&state, &dispatch, &asked).await {
         Ok(begun) => begun,
@@ -158,7 +147,7 @@ async fn take_over(
 }
 
 /// Checks name and password, and starts a session.
-async fn begin(state: &Scope, dispatch: &Dispatch, asked: &SignInForm) -> Result<(Arc<Session>, String)> {
+async fn begin(state: &Scope, dispatch: &Dispatch, asked: &SignIn) -> Result<(Arc<Session>, String)> {
     let (login, client) = (Login::typed(&asked.name), dispatch.arrival.client);
     let digest = checked(state, client, login.as_ref(), &asked.password).await?;
     // An unknown name takes as long as a wrong password up to this point, and gets the same response.

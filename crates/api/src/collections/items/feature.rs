@@ -2,6 +2,7 @@
 
 use super::condition::Condition;
 use super::intake::Intake;
+use super::merge::merge;
 use super::write::{Bounds, read_batch};
 use super::{backpressure, no_event};
 use crate::collections::reproject::reproject;
@@ -31,7 +32,7 @@ use meridian_formats::FeatureWriter;
 use meridian_model::filter::{Comparison, Expr, Operand, Predicate};
 use meridian_model::{Batch, IdRole, Invalid, Seq};
 use meridian_query::Control;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// Max attempts of a patch or a conditional write, when other writes change its event meanwhile.
 const TRIES_MAX: usize = 8;
@@ -340,46 +341,4 @@ fn check_media_type(headers: &HeaderMap, taken: &[&str]) -> Result<()> {
     }
     let taken: Vec<(&str, &str)> = taken.iter().map(|name| (*name, "")).collect();
     Err(media_types::refusal(&format!("{text:?}"), &taken))
-}
-
-/// Applies RFC 7396: null removes, objects merge, anything else replaces. A geometry is replaced as a whole, since half
-/// of one is not valid.
-fn merge(target: &mut Value, change: Value) {
-    // One exception to JSON Merge Patch (RFC 7396): a null geometry is a value, an event without a position, and not a
-    // deletion.
-    let Value::Object(change) = change else {
-        *target = change;
-        return;
-    };
-    if !target.is_object() {
-        *target = json!({});
-    }
-    let Value::Object(members) = target else { return };
-    for (name, value) in change {
-        if value.is_null() && name != "geometry" {
-            members.remove(&name);
-        } else if name == "geometry" {
-            members.insert(name, value);
-        } else {
-            merge(members.entry(name).or_insert(Value::Null), value);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_patch_merges_properties_and_replaces_geometry() {
-        let mut event = json!({"type": "Feature", "geometry": {"type": "Point", "coordinates": [1, 2]}, "properties": {"a": 1, "b": 2}});
-        merge(
-            &mut event,
-            json!({"properties": {"a": null, "c": 3}, "geometry": {"type": "Point", "coordinates": [5, 6]}}),
-        );
-        assert_eq!(
-            event,
-            json!({"type": "Feature", "geometry": {"type": "Point", "coordinates": [5, 6]}, "properties": {"b": 2, "c": 3}})
-        );
-    }
 }

@@ -8,6 +8,7 @@ mod describe;
 mod explain;
 pub mod feature;
 mod intake;
+mod merge;
 mod page;
 mod track;
 pub mod write;

@@ -1,6 +1,5 @@
 //! Parameters, schemas and responses that operations refer to.
 
-use super::bodies;
 use crate::contract;
 use crate::protocol::params::crs;
 use crate::protocol::params::format::{EVENTS, Format, GROUPS, LINES, PAGES};
@@ -307,6 +306,5 @@ fn schemas() -> Value {
         ]
         .map(|(name, schema)| (name.to_owned(), schema)),
     );
-    schemas.extend(bodies::schemas());
     Value::Object(schemas)
 }

@@ -3,7 +3,6 @@
 //! Both documents are generated from the route table. They also list the existing collections, each with its own
 //! properties.
 
-mod bodies;
 mod collections;
 mod components;
 mod dialect;

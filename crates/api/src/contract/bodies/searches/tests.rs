@@ -1,0 +1,106 @@
+//! The described members are those that the parsers of `federation` and `saved` take.
+
+use crate::contract::{components, members};
+use meridian_federation::{Question, Settings};
+use meridian_model::Invalid;
+use meridian_saved::{Definition, SavedSettings};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+/// A value of each member of a question.
+fn values() -> Value {
+    json!({
+        "keywords": "flood", "near": [2, 41], "radius": 500, "bbox": [0, 0, 1, 1],
+        "polygon": { "type": "Polygon", "coordinates": [[[0, 0], [1, 0], [1, 1], [0, 0]]] },
+        "address": "Lyon", "author": "Ann", "providers": ["wikipedia"], "start": "2026-01-01", "end": "2026-02-01",
+        "media": "images", "language": "en", "limit": 5, "timeout": 1000, "priority": "quick", "when": ["enter"],
+        "keep": { "collection": "kept", "hours": 24 },
+    })
+}
+
+fn webhook(secret: &str) -> Value {
+    json!({ "url": "https://example.org/x", "secret": secret })
+}
+
+fn read(saved: &Value) -> Result<Definition, Invalid> {
+    Definition::read(saved, &Settings::default(), &SavedSettings::default())
+}
+
+/// Reads a saved search whose question has this member, and what the parser wants with it.
+fn read_with(name: &str, value: &Value) -> Result<Definition, Invalid> {
+    let mut question = json!({ "keywords": "flood" });
+    if name == "radius" {
+        question["near"] = json!([2, 41]);
+    }
+    question[name] = value.clone();
+    read(&json!({ "question": question }))
+}
+
+fn names(names: impl IntoIterator<Item = &'static str>) -> BTreeSet<String> {
+    names.into_iter().map(str::to_owned).collect()
+}
+
+fn keys(value: &Value) -> BTreeSet<String> {
+    value.as_object().unwrap().keys().cloned().collect()
+}
+
+#[test]
+fn a_question_has_the_members_that_its_parser_takes() {
+    // A saved search takes `when` out of its question, which is then read as any other.
+    assert_eq!(members("Question"), names(Question::MEMBERS.into_iter().chain(["when"])));
+    let values = values();
+    assert_eq!(members("Question"), keys(&values));
+    for (name, value) in values.as_object().unwrap() {
+        read_with(name, value).unwrap_or_else(|mistake| panic!("{name}: {mistake}"));
+    }
+    let mistake = read_with("colour", &json!("red")).expect_err("an unknown member");
+    assert_eq!(mistake.field.as_deref(), Some("colour"));
+}
+
+#[test]
+fn a_question_has_the_words_and_inner_members_that_its_parser_takes() {
+    let (all, values) = (components(), values());
+    let properties = &all["Question"]["properties"];
+    for name in ["media", "priority"] {
+        for word in properties[name]["enum"].as_array().unwrap() {
+            read_with(name, word).unwrap_or_else(|mistake| panic!("{name}: {mistake}"));
+        }
+        assert!(read_with(name, &json!("other")).is_err(), "{name}");
+    }
+    let transitions = &properties["when"]["items"]["enum"];
+    assert_eq!(transitions.as_array().map(Vec::len), Some(3));
+    read_with("when", transitions).unwrap_or_else(|mistake| panic!("when: {mistake}"));
+    for name in ["polygon", "keep"] {
+        assert_eq!(keys(&properties[name]["properties"]), keys(&values[name]), "{name}");
+    }
+    let mistake = read_with("keep", &json!({ "collection": "kept", "days": 1 })).expect_err("an unknown member");
+    assert_eq!(mistake.field.as_deref(), Some("keep"));
+}
+
+#[test]
+fn a_saved_search_has_the_members_that_its_parser_takes() {
+    let whole = json!({
+        "name": "floods", "question": { "keywords": "flood" }, "webhook": webhook("longer than eight"), "poll_s": 60,
+    });
+    assert_eq!(members("SavedSearch"), names(Definition::MEMBERS));
+    assert_eq!(members("SavedSearch"), keys(&whole));
+    read(&whole).unwrap_or_else(|mistake| panic!("{mistake}"));
+    let all = components();
+    let hook = &all["SavedSearch"]["properties"]["webhook"]["properties"];
+    assert_eq!(keys(hook), keys(&whole["webhook"]));
+    let mut more = webhook("longer than eight");
+    more["method"] = json!("PUT");
+    let mistake = read(&json!({ "keywords": "flood", "webhook": more })).expect_err("an unknown member");
+    assert_eq!(mistake.field.as_deref(), Some("webhook"));
+}
+
+#[test]
+fn the_secret_of_a_webhook_has_the_length_that_its_parser_takes() {
+    let all = components();
+    let secret = &all["SavedSearch"]["properties"]["webhook"]["properties"]["secret"];
+    let [min, max] = ["minLength", "maxLength"].map(|limit| secret[limit].as_u64().unwrap() as usize);
+    for (length, taken) in [(min - 1, false), (min, true), (max, true), (max + 1, false)] {
+        let saved = json!({ "keywords": "flood", "webhook": webhook(&"x".repeat(length)) });
+        assert_eq!(read(&saved).is_ok(), taken, "{length}");
+    }
+}
