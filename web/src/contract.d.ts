@@ -100,9 +100,6 @@ export interface Contract {
   NodeCondition: NodeCondition;
   AuditPage: AuditPage;
   AuditLine: AuditLine;
-  Features: Features;
-  AggregateAnswer: AggregateAnswer;
-  DensityAnswer: DensityAnswer;
   Question: Question;
   SavedSearch: SavedSearch;
   JsonSchema: JsonSchema;
@@ -116,6 +113,9 @@ export interface Contract {
   SignIn: SignIn;
   SignOut: SignOut;
   PasswordChange: PasswordChange;
+  Features: Features;
+  AggregateAnswer: AggregateAnswer;
+  DensityAnswer: DensityAnswer;
 }
 /**
  * The landing page.
@@ -2269,8 +2269,13 @@ export interface AuditLine {
  * One of `keywords`, a place and `author` is required; see docs/searches.md.
  */
 export interface Question {
+  /**
+   * Words that the text must have, with `OR`, `NOT`, quotes and parentheses.
+   */
   keywords?: string;
   /**
+   * Longitude and latitude in degrees.
+   *
    * @minItems 2
    * @maxItems 2
    */
@@ -2280,16 +2285,36 @@ export interface Question {
    */
   radius?: number;
   /**
+   * West, south, east, north in degrees.
+   *
    * @minItems 4
    * @maxItems 4
    */
   bbox?: [number, number, number, number];
+  /**
+   * A polygon as GeoJSON.
+   */
   polygon?: {
+    /**
+     * `Polygon`.
+     */
     type: 'Polygon';
+    /**
+     * Its rings.
+     */
     coordinates: unknown[];
   };
+  /**
+   * Name of a place.
+   */
   address?: string;
+  /**
+   * Name of the author.
+   */
   author?: string;
+  /**
+   * Names of the providers to ask; all that are enabled without it.
+   */
   providers?: string[];
   /**
    * RFC 3339, or a date: that whole day in UTC.
@@ -2299,29 +2324,67 @@ export interface Question {
    * RFC 3339, or a date: that whole day in UTC.
    */
   end?: string;
-  media?: 'images' | 'videos';
+  /**
+   * The media that a result must have.
+   */
+  media?: 'images' | 'videos' | 'any';
   /**
    * Two letters (ISO 639-1), or `any`.
    */
   language?: string;
+  /**
+   * Max results of each provider.
+   */
   limit?: number;
   /**
    * Milliseconds.
    */
   timeout?: number;
+  /**
+   * Whether a client waits for it.
+   */
   priority?: 'quick' | 'background';
+  /**
+   * Of saved searches: the transitions of moving objects to report.
+   *
+   * Items: A transition of a moving object.
+   */
   when?: ('enter' | 'inside' | 'exit')[];
+  /**
+   * Where its results are stored.
+   */
   keep?: {
-    collection?: string;
+    /**
+     * Name of the collection.
+     */
+    collection: string;
+    /**
+     * Hours until they expire.
+     */
     hours?: number;
   };
 }
+/**
+ * A question that is asked from now on. Its members may be beside `name` too.
+ */
 export interface SavedSearch {
+  /**
+   * For people.
+   */
   name?: string;
   question?: Question;
+  /**
+   * Where packets are sent.
+   */
   webhook?: {
+    /**
+     * Address of the receiver.
+     */
     url: string;
-    secret?: string;
+    /**
+     * Key of the signatures.
+     */
+    secret: string;
   };
   /**
    * Seconds between polls of outside providers.
@@ -2332,20 +2395,46 @@ export interface SavedSearch {
  * A JSON Schema with x-ogc-role and x-meridian-… members.
  */
 export interface JsonSchema {
+  /**
+   * `object`.
+   */
   type?: 'object';
+  /**
+   * Title of the collection.
+   */
   title?: string;
+  /**
+   * Subject of the collection.
+   */
   description?: string;
+  /**
+   * The schema of each property of an event, by its name.
+   */
   properties: {
-    [k: string]: {};
+    [k: string]: {
+      [k: string]: unknown;
+    };
   };
+  /**
+   * Names of the properties that every event has.
+   */
   required?: string[];
+  /**
+   * `false`: properties without a schema are refused.
+   */
   additionalProperties?: boolean;
+  /**
+   * Whether a query sees all events, or the newest of each object.
+   */
   'x-meridian-mode'?: 'history' | 'latest';
   /**
    * ISO 8601 duration.
    */
   'x-meridian-time-unit'?: string;
 }
+/**
+ * Changes of a collection; what is absent stays.
+ */
 export interface Settings {
   /**
    * A new name, without other changes.
@@ -2363,16 +2452,31 @@ export interface Settings {
    * New optional fields, as in a JSON Schema.
    */
   properties?: {
-    [k: string]: {};
+    [k: string]: {
+      [k: string]: unknown;
+    };
   };
 }
 /**
  * A JSON Merge Patch (RFC 7396) of the event as GeoJSON.
  */
 export interface Patch {
-  geometry?: {} | null;
-  properties?: {};
+  /**
+   * A geometry, which replaces the event's; null for none.
+   */
+  geometry?: {
+    [k: string]: unknown;
+  } | null;
+  /**
+   * New values by their names; null removes one.
+   */
+  properties?: {
+    [k: string]: unknown;
+  };
 }
+/**
+ * What is to be backed up; everything if the body is empty.
+ */
 export interface Backup {
   /**
    * Files in the folder, with their checksums (CRC32C).
@@ -2389,12 +2493,18 @@ export interface Backup {
    */
   key?: string;
 }
+/**
+ * A new token.
+ */
 export interface NewToken {
-  role: 'reader' | 'writer' | 'admin' | 'operator';
   /**
    * Operators only; the caller's own where it is absent.
    */
   tenant?: string;
+  /**
+   * The rights of its callers.
+   */
+  role: 'reader' | 'writer' | 'admin' | 'operator';
   /**
    * Names of collections, separated by commas; a name may end in `*`.
    */
@@ -2404,17 +2514,27 @@ export interface NewToken {
    */
   expires?: string;
 }
+/**
+ * A new tenant, or changes of one; absent settings stay.
+ */
 export interface NewTenant {
+  /**
+   * Its name, which a new tenant needs and a change keeps.
+   */
   name?: string;
   /**
    * Share of the server beside other tenants; 1 by default.
    */
   weight?: number;
+  /**
+   * Whether its callers are refused.
+   */
   suspended?: boolean;
   /**
-   * Names of collections that callers without a token may read, separated by commas; a name may end in `*`. Null in a change takes the right away.
+   * Names of collections that callers without a token may read, separated by commas; a name may end in `*`. Null in
+   * a change takes the right away.
    */
-  anonymous?: string;
+  anonymous?: string | null;
   /**
    * Limits on the tenant's use; null in a change removes one. Unnamed ones stay.
    */
@@ -2431,56 +2551,89 @@ export interface NewTenant {
     stored_bytes?: number | null;
   };
 }
+/**
+ * A new user.
+ */
 export interface NewUser {
   /**
    * Small letters, digits, `-`, `_`, `.`, `+`, `@`; unique in the tenant.
    */
   name: string;
-  role: 'reader' | 'writer' | 'admin' | 'operator';
   /**
    * Operators only; the caller's own where it is absent.
    */
   tenant?: string;
   /**
+   * The user's rights.
+   */
+  role: 'reader' | 'writer' | 'admin' | 'operator';
+  /**
    * Names of collections, separated by commas; a name may end in `*`.
    */
   collections?: string;
+  /**
+   * At least 12 characters.
+   */
   password: string;
 }
+/**
+ * Changes of a user; absent settings stay.
+ */
 export interface UserChange {
+  /**
+   * The user's rights.
+   */
   role?: 'reader' | 'writer' | 'admin' | 'operator';
   /**
    * Names of collections, separated by commas; a name may end in `*`.
    */
   collections?: string;
+  /**
+   * At least 12 characters.
+   */
   password?: string;
   /**
    * Whether the user may not sign in.
    */
   disabled?: boolean;
 }
+/**
+ * Name and password of a user.
+ */
 export interface SignIn {
   /**
    * The user's login: the name, with `TENANT/` before it in another tenant than the default one.
    */
   name: string;
+  /**
+   * The user's password.
+   */
   password: string;
   /**
    * Path on this server to go to; forms only.
    */
   next?: string;
 }
+/**
+ * A form that ends the session.
+ */
 export interface SignOut {
   /**
    * Instead of the header `X-CSRF-Token`, which a form cannot send.
    */
   csrf_token?: string;
 }
+/**
+ * The current password, and the new one.
+ */
 export interface PasswordChange {
   /**
    * That of now.
    */
   password: string;
+  /**
+   * At least 12 characters.
+   */
   new: string;
   /**
    * In forms, which cannot send the header `X-CSRF-Token`.

@@ -2666,92 +2666,155 @@ export interface components {
             /** @description SHA-256 of the line before it in the log. */
             previous: string;
         };
-        Text: string;
-        Page: string;
-        /** Format: binary */
-        Binary: string;
-        Document: Record<string, never>;
-        Features: components["schemas"]["Feature"] | components["schemas"]["FeatureCollection"];
-        AggregateAnswer: components["schemas"]["Aggregate"] | components["schemas"]["ExplainedGroups"];
-        DensityAnswer: components["schemas"]["Density"] | components["schemas"]["ExplainedGroups"];
         /** @description One of `keywords`, a place and `author` is required; see docs/searches.md. */
         Question: {
+            /** @description Words that the text must have, with `OR`, `NOT`, quotes and parentheses. */
             keywords?: string;
+            /** @description Longitude and latitude in degrees. */
             near?: number[];
-            /** @description Metres. */
+            /**
+             * Format: double
+             * @description Metres.
+             */
             radius?: number;
+            /** @description West, south, east, north in degrees. */
             bbox?: number[];
+            /** @description A polygon as GeoJSON. */
             polygon?: {
-                /** @enum {string} */
+                /**
+                 * @description `Polygon`.
+                 * @enum {string}
+                 */
                 type: "Polygon";
+                /** @description Its rings. */
                 coordinates: unknown[];
             };
+            /** @description Name of a place. */
             address?: string;
+            /** @description Name of the author. */
             author?: string;
+            /** @description Names of the providers to ask; all that are enabled without it. */
             providers?: string[];
             /** @description RFC 3339, or a date: that whole day in UTC. */
             start?: string;
             /** @description RFC 3339, or a date: that whole day in UTC. */
             end?: string;
-            /** @enum {string} */
-            media?: "images" | "videos";
+            /**
+             * @description The media that a result must have.
+             * @enum {string}
+             */
+            media?: "images" | "videos" | "any";
             /** @description Two letters (ISO 639-1), or `any`. */
             language?: string;
+            /**
+             * Format: uint64
+             * @description Max results of each provider.
+             */
             limit?: number;
-            /** @description Milliseconds. */
+            /**
+             * Format: uint64
+             * @description Milliseconds.
+             */
             timeout?: number;
-            /** @enum {string} */
+            /**
+             * @description Whether a client waits for it.
+             * @enum {string}
+             */
             priority?: "quick" | "background";
+            /** @description Of saved searches: the transitions of moving objects to report. */
             when?: ("enter" | "inside" | "exit")[];
+            /** @description Where its results are stored. */
             keep?: {
-                collection?: string;
+                /** @description Name of the collection. */
+                collection: string;
+                /**
+                 * Format: uint64
+                 * @description Hours until they expire.
+                 */
                 hours?: number;
             };
         };
+        /** @description A question that is asked from now on. Its members may be beside `name` too. */
         SavedSearch: {
+            /** @description For people. */
             name?: string;
+            /** @description What is searched for. */
             question?: components["schemas"]["Question"];
+            /** @description Where packets are sent. */
             webhook?: {
-                /** Format: uri */
+                /**
+                 * Format: uri
+                 * @description Address of the receiver.
+                 */
                 url: string;
-                secret?: string;
+                /** @description Key of the signatures. */
+                secret: string;
             };
-            /** @description Seconds between polls of outside providers. */
+            /**
+             * Format: uint64
+             * @description Seconds between polls of outside providers.
+             */
             poll_s?: number;
         };
         /** @description A JSON Schema with x-ogc-role and x-meridian-… members. */
         JsonSchema: {
-            /** @enum {string} */
+            /**
+             * @description `object`.
+             * @enum {string}
+             */
             type?: "object";
+            /** @description Title of the collection. */
             title?: string;
+            /** @description Subject of the collection. */
             description?: string;
+            /** @description The schema of each property of an event, by its name. */
             properties: {
-                [key: string]: Record<string, never>;
+                [key: string]: {
+                    [key: string]: unknown;
+                };
             };
+            /** @description Names of the properties that every event has. */
             required?: string[];
+            /** @description `false`: properties without a schema are refused. */
             additionalProperties?: boolean;
-            /** @enum {string} */
+            /**
+             * @description Whether a query sees all events, or the newest of each object.
+             * @enum {string}
+             */
             "x-meridian-mode"?: "history" | "latest";
             /** @description ISO 8601 duration. */
             "x-meridian-time-unit"?: string;
         };
+        /** @description Changes of a collection; what is absent stays. */
         Settings: {
             /** @description A new name, without other changes. */
             id?: string;
             /** @description ISO 8601 duration; null keeps them for ever. */
             retention?: string | null;
-            /** @description Bytes of events; null for no limit. */
+            /**
+             * Format: uint64
+             * @description Bytes of events; null for no limit.
+             */
             retention_bytes?: number | null;
             /** @description New optional fields, as in a JSON Schema. */
             properties?: {
-                [key: string]: Record<string, never>;
+                [key: string]: {
+                    [key: string]: unknown;
+                };
             };
         };
         /** @description A JSON Merge Patch (RFC 7396) of the event as GeoJSON. */
         Patch: {
-            geometry?: Record<string, never> | null;
-            properties?: Record<string, never>;
+            /** @description A geometry, which replaces the event's; null for none. */
+            geometry?: {
+                [key: string]: unknown;
+            } | null;
+            /** @description New values by their names; null removes one. */
+            properties?: {
+                [key: string]: unknown;
+            };
         };
+        /** @description What is to be backed up; everything if the body is empty. */
         Backup: {
             /** @description Files in the folder, with their checksums (CRC32C). */
             have?: {
@@ -2762,23 +2825,36 @@ export interface components {
             /** @description 32 bytes in base64 or hexadecimal, which seal secrets; without it they are left out. */
             key?: string;
         };
+        /** @description A new token. */
         NewToken: {
-            /** @enum {string} */
-            role: "reader" | "writer" | "admin" | "operator";
             /** @description Operators only; the caller's own where it is absent. */
             tenant?: string;
+            /**
+             * @description The rights of its callers.
+             * @enum {string}
+             */
+            role: "reader" | "writer" | "admin" | "operator";
             /** @description Names of collections, separated by commas; a name may end in `*`. */
             collections?: string;
             /** @description An RFC 3339 instant, or an ISO 8601 duration from now. */
             expires?: string;
         };
+        /** @description A new tenant, or changes of one; absent settings stay. */
         NewTenant: {
+            /** @description Its name, which a new tenant needs and a change keeps. */
             name?: string;
-            /** @description Share of the server beside other tenants; 1 by default. */
+            /**
+             * Format: uint32
+             * @description Share of the server beside other tenants; 1 by default.
+             */
             weight?: number;
+            /** @description Whether its callers are refused. */
             suspended?: boolean;
-            /** @description Names of collections that callers without a token may read, separated by commas; a name may end in `*`. Null in a change takes the right away. */
-            anonymous?: string;
+            /**
+             * @description Names of collections that callers without a token may read, separated by commas; a name may end in `*`. Null in
+             *     a change takes the right away.
+             */
+            anonymous?: string | null;
             /** @description Limits on the tenant's use; null in a change removes one. Unnamed ones stay. */
             quotas?: {
                 requests_per_second?: number | null;
@@ -2793,51 +2869,82 @@ export interface components {
                 stored_bytes?: number | null;
             };
         };
+        /** @description A new user. */
         NewUser: {
             /** @description Small letters, digits, `-`, `_`, `.`, `+`, `@`; unique in the tenant. */
             name: string;
-            /** @enum {string} */
-            role: "reader" | "writer" | "admin" | "operator";
             /** @description Operators only; the caller's own where it is absent. */
             tenant?: string;
+            /**
+             * @description The user's rights.
+             * @enum {string}
+             */
+            role: "reader" | "writer" | "admin" | "operator";
             /** @description Names of collections, separated by commas; a name may end in `*`. */
             collections?: string;
-            /** Format: password */
+            /**
+             * Format: password
+             * @description At least 12 characters.
+             */
             password: string;
         };
+        /** @description Changes of a user; absent settings stay. */
         UserChange: {
-            /** @enum {string} */
+            /**
+             * @description The user's rights.
+             * @enum {string}
+             */
             role?: "reader" | "writer" | "admin" | "operator";
             /** @description Names of collections, separated by commas; a name may end in `*`. */
             collections?: string;
-            /** Format: password */
+            /**
+             * Format: password
+             * @description At least 12 characters.
+             */
             password?: string;
             /** @description Whether the user may not sign in. */
             disabled?: boolean;
         };
+        /** @description Name and password of a user. */
         SignIn: {
             /** @description The user's login: the name, with `TENANT/` before it in another tenant than the default one. */
             name: string;
-            /** Format: password */
+            /**
+             * Format: password
+             * @description The user's password.
+             */
             password: string;
             /** @description Path on this server to go to; forms only. */
             next?: string;
         };
+        /** @description A form that ends the session. */
         SignOut: {
             /** @description Instead of the header `X-CSRF-Token`, which a form cannot send. */
             csrf_token?: string;
         };
+        /** @description The current password, and the new one. */
         PasswordChange: {
             /**
              * Format: password
              * @description That of now.
              */
             password: string;
-            /** Format: password */
+            /**
+             * Format: password
+             * @description At least 12 characters.
+             */
             new: string;
             /** @description In forms, which cannot send the header `X-CSRF-Token`. */
             csrf_token?: string;
         };
+        Text: string;
+        Page: string;
+        /** Format: binary */
+        Binary: string;
+        Document: Record<string, never>;
+        Features: components["schemas"]["Feature"] | components["schemas"]["FeatureCollection"];
+        AggregateAnswer: components["schemas"]["Aggregate"] | components["schemas"]["ExplainedGroups"];
+        DensityAnswer: components["schemas"]["Density"] | components["schemas"]["ExplainedGroups"];
     };
     responses: {
         /** @description A refusal or failure, as RFC 9457 problem details; as a page for a browser that opens one. */

@@ -178,8 +178,8 @@ mod tests {
         assert_eq!(settings["id"]["type"], "string");
         let tenant = &all["NewTenant"]["properties"];
         assert_eq!(tenant["quotas"]["properties"]["streams"], json!({ "type": ["integer", "null"], "minimum": 0 }));
-        assert_eq!(tenant["anonymous"]["type"], "string");
-        assert_eq!(all["Question"]["properties"]["media"]["enum"], json!(["images", "videos"]));
+        assert_eq!(tenant["anonymous"]["type"], json!(["string", "null"]));
+        assert_eq!(all["Question"]["properties"]["media"]["enum"], json!(["images", "videos", "any"]));
         assert!(!Value::Object(all).to_string().contains("\"nullable\""));
     }
 

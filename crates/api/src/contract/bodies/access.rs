@@ -71,6 +71,7 @@ pub struct NewTenant {
     /// Names of collections that callers without a token may read, separated by commas; a name may end in `*`. Null in
     /// a change takes the right away.
     #[serde(default, deserialize_with = "present")]
+    #[schemars(extend("nullable" = true))]
     pub anonymous: Option<Option<String>>,
     /// Limits on the tenant's use; null in a change removes one. Unnamed ones stay.
     // Parsed one by one later, so that an error names its quota.

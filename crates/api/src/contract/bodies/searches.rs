@@ -72,6 +72,7 @@ struct Polygon {
 enum Media {
     Images,
     Videos,
+    Any,
 }
 
 /// Place in the queues.
@@ -101,10 +102,10 @@ enum Transition {
 #[expect(dead_code, reason = "it only describes")]
 struct Keep {
     /// Name of the collection.
-    collection: Option<String>,
+    collection: String,
     /// Hours until they expire.
-    #[schemars(range(min = 0))]
-    hours: Option<f64>,
+    #[schemars(range(min = 1, max = 8784))]
+    hours: Option<u64>,
 }
 
 /// A question that is asked from now on. Its members may be beside `name` too.
@@ -132,7 +133,7 @@ struct Webhook {
     url: String,
     /// Key of the signatures.
     #[schemars(length(min = 8, max = 200))]
-    secret: Option<String>,
+    secret: String,
 }
 
 #[cfg(test)]

@@ -95,6 +95,20 @@ fn a_saved_search_has_the_members_that_its_parser_takes() {
 }
 
 #[test]
+fn results_are_kept_for_the_hours_that_the_parser_takes() {
+    let all = components();
+    let keep = &all["Question"]["properties"]["keep"];
+    let hours = &keep["properties"]["hours"];
+    let [min, max] = ["minimum", "maximum"].map(|limit| hours[limit].as_u64().unwrap());
+    for (hours, taken) in [(min - 1, false), (min, true), (max, true), (max + 1, false)] {
+        let value = json!({ "collection": "kept", "hours": hours });
+        assert_eq!(read_with("keep", &value).is_ok(), taken, "{hours}");
+    }
+    assert_eq!(keep["required"], json!(["collection"]));
+    assert!(read_with("keep", &json!({ "hours": 24 })).is_err());
+}
+
+#[test]
 fn the_secret_of_a_webhook_has_the_length_that_its_parser_takes() {
     let all = components();
     let secret = &all["SavedSearch"]["properties"]["webhook"]["properties"]["secret"];
@@ -103,4 +117,6 @@ fn the_secret_of_a_webhook_has_the_length_that_its_parser_takes() {
         let saved = json!({ "keywords": "flood", "webhook": webhook(&"x".repeat(length)) });
         assert_eq!(read(&saved).is_ok(), taken, "{length}");
     }
+    assert_eq!(all["SavedSearch"]["properties"]["webhook"]["required"], json!(["url", "secret"]));
+    assert!(read(&json!({ "keywords": "flood", "webhook": { "url": "https://example.org/x" } })).is_err());
 }
