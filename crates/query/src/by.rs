@@ -39,6 +39,8 @@ pub(crate) struct Values {
     bytes: usize,
 }
 
+/// Estimated bytes that an allocation takes besides what is asked for.
+const ALLOCATION_BYTES: usize = 16;
 /// Estimated bytes of a value besides its text.
 const VALUE_BYTES: usize = 96;
 
@@ -163,7 +165,8 @@ impl Keys {
 
     /// Estimated memory, in bytes.
     pub(crate) fn bytes(&self) -> usize {
-        let tuple = size_of::<Box<[u32]>>() + (self.fields.len() + 1) * size_of::<u32>();
+        // Each is an allocation; the list and the table have free slots.
+        let tuple = 2 * size_of::<Box<[u32]>>() + (self.fields.len() + 2) * size_of::<u32>() + ALLOCATION_BYTES;
         self.fields.iter().map(Values::bytes).sum::<usize>() + self.list.len() * tuple
     }
 
