@@ -2,15 +2,12 @@
 import * as api from './api';
 import type { App } from './app';
 import { exportCommand } from './command';
-import { $, copyText, make, say } from './dom';
+import { $, copyText, make, say, toast } from './dom';
 import { asCollection, sayMissing } from './gather';
 import type { View } from './hash';
 import { formatCount } from './numbers';
 import { params } from './query';
-import { destination } from './saving';
-
-/** Most events of a page, which GeoJSON is. */
-const PAGE_MAX = 10_000;
+import { destination, LOST } from './saving';
 
 const NAMES: Record<string, readonly [title: string, extension: string]> = {
   json: ['GeoJSON', 'geojson'],
@@ -22,7 +19,7 @@ const NAMES: Record<string, readonly [title: string, extension: string]> = {
   flatgeobuf: ['FlatGeobuf', 'fgb'],
 };
 
-/** What `meridian export` alone writes. */
+/** What `meridian export` alone writes, of collections whose events have places. */
 const COMMANDS = [
   ['GeoPackage', 'gpkg'],
   ['PMTiles', 'pmtiles'],
@@ -52,9 +49,11 @@ export function saySelected({ shape, when, filter }: Pick<View, 'shape' | 'when'
   return parts.join(', ') || 'all of the collection';
 }
 
-const itemsPath = (id: string, query: URLSearchParams, more: Record<string, string>): string => `${api.collectionPath(id)}/items?${new URLSearchParams([...query, ...Object.entries(more)])}`;
+const itemsPath = (id: string, query: URLSearchParams, format: string): string => `${api.collectionPath(id)}/items?${new URLSearchParams([...query, ['f', format]])}`;
 
-/** Saves more events than a page holds as one GeoJSON document. What breaks off leaves no file. */
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+/** Saves any number of events as one GeoJSON document, which the server has in pages only. What breaks off leaves no file. */
 async function saveCollection(id: string, query: URLSearchParams, count: number, signal: AbortSignal): Promise<void> {
   const file = await destination(`${id}.geojson`, 'application/geo+json');
   if (!file) return;
@@ -68,18 +67,22 @@ async function saveCollection(id: string, query: URLSearchParams, count: number,
   say(state, 'Saving GeoJSON…');
   $('download-cancel').onclick = () => stop.abort();
   try {
-    const answer = await api.call(itemsPath(id, query, { f: 'ndjson' }), either, { headers: { accept: 'application/x-ndjson' } }, Infinity);
+    const answer = await api.call(itemsPath(id, query, 'ndjson'), either, { headers: { accept: 'application/x-ndjson' } }, Infinity);
     if (!answer.body) throw new Error('the answer is empty');
     const lines = asCollection((seen) => (bar.value = features = seen));
     await answer.body.pipeThrough(lines, { signal: either }).pipeTo(file.stream, { signal: either });
     file.keep();
-    say(state, `${formatCount(features)} events are saved. ${sayMissing(features, count)}`);
+    say(state, `${formatCount(features)} ${features === 1 ? 'event is' : 'events are'} saved. ${sayMissing(features, count)}`.trim());
   } catch (error) {
-    // A file that nobody began to fill is given up, too.
-    if (!file.stream.locked) await file.stream.abort().catch(() => {});
-    if (signal.aborted) return;
-    const why = error instanceof Error ? error.message : String(error);
-    say(state, stop.signal.aborted ? 'Cancelled: nothing is saved.' : `The download broke off after ${formatCount(features)} of ${formatCount(count)} events, and nothing is saved: ${why}`);
+    await file.discard();
+    const cancelled = file.chosen ? `Cancelled. ${LOST}` : 'Cancelled: nothing is saved.';
+    if (signal.aborted) {
+      // The dialog is closed, and nobody sees its text.
+      toast(`Download of ${id}: ${cancelled}`);
+      return;
+    }
+    const brokeOff = `The download broke off after ${formatCount(features)} of ${formatCount(count)} events, and nothing is saved: ${messageOf(error)}`;
+    say(state, stop.signal.aborted ? cancelled : file.chosen ? `${brokeOff} ${LOST}` : brokeOff);
   } finally {
     $('download-run').hidden = true;
   }
@@ -87,8 +90,19 @@ async function saveCollection(id: string, query: URLSearchParams, count: number,
 
 function linkOf(format: string, id: string, query: URLSearchParams): HTMLElement {
   const [title, extension] = NAMES[format] ?? [format, format];
-  const href = itemsPath(id, query, format === 'json' ? { f: format, limit: String(PAGE_MAX) } : { f: format });
-  return make('a', 'button', title, { href, download: `${id}.${extension}`, 'data-format': format });
+  return make('a', 'button', title, { href: itemsPath(id, query, format), download: `${id}.${extension}`, 'data-format': format });
+}
+
+/** A page of GeoJSON has a max, at which a link would cut the file without a word: the page gathers a stream instead. */
+function buttonOf(format: string, save: () => Promise<void>): HTMLElement {
+  const button = make('button', 'button', NAMES[format][0], { type: 'button', 'data-format': format });
+  button.addEventListener('click', () => {
+    button.disabled = true;
+    void save()
+      .catch((error: unknown) => say($('download-state'), messageOf(error)))
+      .finally(() => (button.disabled = false));
+  });
+  return button;
 }
 
 function commandOf(title: string, extension: string, id: string, query: URLSearchParams): HTMLElement {
@@ -113,6 +127,7 @@ export async function askToDownload(app: App): Promise<void> {
   $('download-state').textContent = '';
   $('download-run').hidden = true;
   $('download-list').replaceChildren();
+  $('download-more').hidden = open.schema.geometry === null;
   $('download-commands').replaceChildren(...COMMANDS.map(([title, extension]) => commandOf(title, extension, id, query)));
   dialog.showModal();
   try {
@@ -122,18 +137,7 @@ export async function askToDownload(app: App): Promise<void> {
     $('download-list').replaceChildren(
       ...formatsOf(document).map((format) => {
         const item = make('li');
-        if (format !== 'json' || count <= PAGE_MAX) {
-          item.append(linkOf(format, id, query));
-          return item;
-        }
-        const button = make('button', 'button', NAMES.json[0], { type: 'button', 'data-format': format });
-        button.addEventListener('click', () => {
-          button.disabled = true;
-          void saveCollection(id, query, count, stop.signal)
-            .catch((error: unknown) => app.failed(error))
-            .finally(() => (button.disabled = false));
-        });
-        item.append(button);
+        item.append(format === 'json' ? buttonOf(format, () => saveCollection(id, query, count, stop.signal)) : linkOf(format, id, query));
         return item;
       }),
     );

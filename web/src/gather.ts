@@ -3,13 +3,20 @@
 /** Turns lines of features into a feature collection as they arrive. `seen` is told how many came so far. */
 export function asCollection(seen: (features: number) => void): TransformStream<Uint8Array, Uint8Array> {
   const [decoder, encoder] = [new TextDecoder(), new TextEncoder()];
-  let [features, rest] = [0, ''];
+  let features = 0;
+  // Pieces of the line that has no end yet: they are joined once, however many they are.
+  let rest: string[] = [];
   const begins = encoder.encode('{"type":"FeatureCollection","features":[');
   return new TransformStream({
     start: (out) => out.enqueue(begins),
     transform(chunk, out) {
-      const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n');
-      rest = lines.pop() ?? '';
+      const lines = decoder.decode(chunk, { stream: true }).split('\n');
+      const last = lines.pop() ?? '';
+      if (lines.length) {
+        lines[0] = rest.join('') + lines[0];
+        rest = [];
+      }
+      if (last) rest.push(last);
       const whole = lines.filter((line) => line.trim());
       if (!whole.length) return;
       out.enqueue(encoder.encode((features ? ',\n' : '\n') + whole.join(',\n')));
@@ -18,7 +25,7 @@ export function asCollection(seen: (features: number) => void): TransformStream<
     },
     flush(out) {
       // The server ends every line: without its end, a feature may lack a part.
-      if ((rest + decoder.decode()).trim()) throw new Error('the answer ends in the middle of an event');
+      if ((rest.join('') + decoder.decode()).trim()) throw new Error('the answer ends in the middle of an event');
       out.enqueue(encoder.encode('\n]}\n'));
     },
   });

@@ -4,16 +4,25 @@ import { Problem } from './api';
 /** Max bytes of a file that is kept in memory. */
 const MEMORY_MAX = 1e9;
 
+/** What to say of a chosen file that was not written: what it had before is gone since the choice. */
+export const LOST = 'A file that was replaced is lost.';
+
 /** A file that is being made. */
 export interface Destination {
-  /** Takes the bytes. If it is aborted, there is no file. */
   readonly stream: WritableStream<Uint8Array>;
+  /** Whether the user chose a file, which the browser emptied at once. */
+  readonly chosen: boolean;
   /** Hands the file over, once the stream has closed. */
   keep(): void;
+  /** Leaves no file. Nothing may fill the stream any more. */
+  discard(): Promise<void>;
 }
 
+/** A chosen file. Not every browser removes one for a page. */
+type Handle = Pick<FileSystemFileHandle, 'createWritable'> & { remove?(): Promise<void> };
+
 interface Picker {
-  showSaveFilePicker?(options: { suggestedName: string; types: { description: string; accept: Record<string, string[]> }[] }): Promise<FileSystemFileHandle>;
+  showSaveFilePicker?(options: { suggestedName: string; types: { description: string; accept: Record<string, string[]> }[] }): Promise<Handle>;
 }
 
 /** Saves what the page has in memory, as a download of the browser. */
@@ -37,19 +46,40 @@ export function inMemory(save: (blob: Blob) => void, type: string, max = MEMORY_
       parts.push(part as Uint8Array<ArrayBuffer>);
     },
   });
-  return { stream, keep: () => save(new Blob(parts, { type })) };
+  return { stream, chosen: false, keep: () => save(new Blob(parts, { type })), discard: () => stream.abort() };
+}
+
+/** Removes a chosen file, which is empty until all of it is written. */
+async function remove(handle: Handle): Promise<void> {
+  // It may be gone already, or the browser refuses: the file then stays empty.
+  await handle.remove?.().catch(() => {});
+}
+
+/** A file on disk. Until the stream closes, the browser keeps the bytes in a file beside it. */
+async function onDisk(handle: Handle): Promise<Destination> {
+  try {
+    const stream = await handle.createWritable();
+    const discard = async (): Promise<void> => {
+      // The browser removes no file that is still written.
+      await stream.abort().catch(() => {});
+      await remove(handle);
+    };
+    return { stream, chosen: true, keep: () => {}, discard };
+  } catch (error) {
+    await remove(handle);
+    throw new Problem('The chosen file cannot be written', `${error instanceof Error ? error.message : String(error)} ${LOST}`, 0, '');
+  }
 }
 
 /** Asks where a file goes; null if the user wants none. Browsers ask only in answer to a click. */
 export async function destination(name: string, type: string): Promise<Destination | null> {
   const extension = name.slice(name.lastIndexOf('.'));
+  let handle: Handle | undefined;
   try {
-    const handle = await (window as Picker).showSaveFilePicker?.({ suggestedName: name, types: [{ description: 'GeoJSON', accept: { [type]: [extension] } }] });
-    // Until it is closed, the bytes are in a file beside it.
-    if (handle) return { stream: await handle.createWritable(), keep: () => {} };
+    handle = await (window as Picker).showSaveFilePicker?.({ suggestedName: name, types: [{ description: 'GeoJSON', accept: { [type]: [extension] } }] });
   } catch (error) {
     if (error instanceof DOMException && error.name === 'AbortError') return null;
     // Frames of other sites and some settings refuse; memory does as well.
   }
-  return inMemory((blob) => saveBlob(blob, name), type);
+  return handle ? onDisk(handle) : inMemory((blob) => saveBlob(blob, name), type);
 }

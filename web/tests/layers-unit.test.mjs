@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { sources } from './sources.mjs';
 
-const page = await sources(['hash', 'legend', 'palette', 'eventstyle', 'measure', 'frame', 'download', 'gather', 'saving', 'command', 'embed', 'shapes', 'constrain']);
+const page = await sources(['hash', 'legend', 'palette', 'eventstyle', 'measure', 'frame', 'embed', 'shapes', 'constrain']);
 const { stack } = await sources(['stack'], 'layers/');
 const files = await sources(['read', 'wkt', 'load', 'drawn', 'dates', 'notes'], 'files/');
 const filter = await sources(['room'], 'filter/');
@@ -230,14 +230,6 @@ it('a filter that lacks the quotes of a name is told so', () => {
   for (const good of ['"Wingspan cm" > ', "mag = 'Ring no.'", 'mag >']) assert.equal(quoteHelp(good, names), '', good);
 });
 
-it('a download says what it has', () => {
-  const schema = { geometry: 'geometry', times: ['time'] };
-  const say = (change, of = schema) => page.download.saySelected({ ...EMPTY_VIEW, ...change }, of);
-  assert.equal(say({}), 'on the map as it is, of all time');
-  assert.equal(say({ shape: { kind: 'box' }, when: [0, 1], filter: 'a > 1' }), 'in the box that is drawn, in the chosen time, of the filter');
-  assert.equal(say({}, { geometry: null, times: [] }), 'all of the collection');
-});
-
 describe('a file', () => {
   const { readFile } = files.read;
 
@@ -287,66 +279,6 @@ describe('a file', () => {
     assert.ok(bodies.length > 3 && bodies.every((body) => body.length <= 1000));
     assert.deepEqual(bodies.flatMap((body) => body.split('\n').map((line) => JSON.parse(line).properties.name)), Array.from({ length: 50 }, (_, i) => `p${i}`));
   });
-});
-
-it('downloads come in the formats that the server describes, but for pages', async () => {
-  const { readFileSync } = await import('node:fs');
-  const document = JSON.parse(readFileSync(new URL('../../docs/openapi.json', import.meta.url), 'utf8'));
-  const formats = page.download.formatsOf(document);
-  for (const format of ['json', 'csv', 'ndjson', 'geojsonseq', 'arrow', 'parquet', 'flatgeobuf']) assert.ok(formats.includes(format), `${format} in ${formats}`);
-  assert.ok(!formats.includes('html'));
-});
-
-describe('a download of GeoJSON that no page holds', () => {
-  const { asCollection, sayMissing } = page.gather;
-  const feature = (n) => ({ type: 'Feature', id: `e${n}`, geometry: null, properties: { name: `né\n${n}` } });
-  /** The text of a file made of these bytes, cut into pieces of some size. */
-  const saved = async (text, piece, seen = () => {}, max = Infinity) => {
-    const bytes = new TextEncoder().encode(text);
-    const pieces = ReadableStream.from(Array.from({ length: Math.ceil(bytes.length / piece) }, (_, i) => bytes.slice(i * piece, (i + 1) * piece)));
-    let blob = null;
-    const file = page.saving.inMemory((made) => (blob = made), 'application/geo+json', max);
-    await pieces.pipeThrough(asCollection(seen)).pipeTo(file.stream);
-    file.keep();
-    return blob.text();
-  };
-
-  it('has every event of the stream, wherever its pieces are cut', async () => {
-    const features = Array.from({ length: 30 }, (_, n) => feature(n));
-    const lines = features.map((one) => `${JSON.stringify(one)}\n`).join('');
-    for (const piece of [1, 2, 7, 100, 1e6]) {
-      const counts = [];
-      assert.deepEqual(JSON.parse(await saved(lines, piece, (n) => counts.push(n))), { type: 'FeatureCollection', features });
-      assert.equal(counts.at(-1), 30);
-      assert.deepEqual(counts, [...counts].sort((a, b) => a - b));
-    }
-    assert.deepEqual(JSON.parse(await saved('', 1)), { type: 'FeatureCollection', features: [] });
-  });
-
-  it('is none if the stream ends in an event, or if memory does not hold it', async () => {
-    const lines = `${JSON.stringify(feature(1))}\n${JSON.stringify(feature(2))}`;
-    await assert.rejects(saved(lines, 9), /in the middle of an event/);
-    await assert.rejects(saved(`${lines}\n`, 9, () => {}, 60), /too large/);
-  });
-
-  it('says how many events are missing', () => {
-    assert.equal(sayMissing(5, 5), '');
-    assert.match(sayMissing(3, 5), /^2 fewer .* deleted/);
-    assert.match(sayMissing(6, 5), /^1 more .* written/);
-  });
-});
-
-it('commands export what is selected, and a shell takes them as they are', async () => {
-  const { execFileSync } = await import('node:child_process');
-  const query = new URLSearchParams({ bbox: '-122,35,-116,39', datetime: '2026-01-01T00:00:00Z/..', filter: "name = 'it''s $HOME' AND \"a b\" > 4", 'filter-lang': 'cql2-text' });
-  const text = page.command.exportCommand('quakes', 'quakes.gpkg', query, 'https://events.example');
-  const words = execFileSync('sh', ['-c', `for word in ${text}; do printf '%s\\n' "$word"; done`], { encoding: 'utf8' }).trim().split('\n');
-  assert.deepEqual(words, [
-    'meridian', 'export', 'quakes', 'quakes.gpkg', '--bbox=-122,35,-116,39', '--datetime=2026-01-01T00:00:00Z/..',
-    `--filter=${query.get('filter')}`, '--url', 'https://events.example',
-  ]);
-  const circle = new URLSearchParams({ near: '-1.5,2', radius: '300' });
-  assert.equal(page.command.exportCommand('q', 'q.pmtiles', circle, 'http://h:1'), 'meridian export q q.pmtiles --near=-1.5,2,300 --url http://h:1');
 });
 
 it('the frame of another page shows this view', () => {

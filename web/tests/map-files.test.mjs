@@ -119,17 +119,70 @@ describe('the files of the map', { timeout: 3_600_000 }, () => {
     await page.click('#download');
     await page.waitForSelector('#download-list a');
     const links = await page.locator('#download-list a').evaluateAll((list) => list.map((link) => [link.dataset.format, link.getAttribute('href'), link.download]));
-    for (const format of ['json', 'csv', 'ndjson', 'geojsonseq', 'arrow', 'parquet', 'flatgeobuf']) assert.ok(links.some(([one]) => one === format), format);
+    for (const format of ['csv', 'ndjson', 'geojsonseq', 'arrow', 'parquet', 'flatgeobuf']) assert.ok(links.some(([one]) => one === format), format);
     const { count } = await ask('earthquakes', { function: 'count', filter: 'mag > 4', bbox: '-122,35,-116,39' });
     const body = async (format) => (await fetch(url + links.find(([one]) => one === format)[1])).text();
     assert.equal((await body('csv')).trim().split('\n').length - 1, count);
-    assert.equal(JSON.parse(await body('json')).features.length, count);
     const [file] = await Promise.all([page.waitForEvent('download'), page.click('#download-list a[data-format=ndjson]')]);
     assert.equal(file.suggestedFilename(), 'earthquakes.ndjson');
     assert.equal(readFileSync(await file.path(), 'utf8').trim().split('\n').length, count);
+    // As in browsers that ask for no file: the page gathers a stream, which no page's max cuts.
+    await page.evaluate(() => (window.showSaveFilePicker = undefined));
+    const [whole] = await Promise.all([page.waitForEvent('download'), page.click('#download-list button[data-format=json]')]);
+    assert.equal(whole.suggestedFilename(), 'earthquakes.geojson');
+    assert.equal(JSON.parse(readFileSync(await whole.path(), 'utf8')).features.length, count);
+    assert.match(await page.textContent('#download-state'), /events are saved/);
     const command = await page.textContent('#download-commands pre[data-extension=gpkg]');
     assert.equal(command, `meridian export earthquakes earthquakes.gpkg --bbox=-122,35,-116,39 '--filter=mag > 4' --url ${url}`);
     await page.keyboard.press('Escape');
+  });
+
+  step('says that a download is given up, and leaves no file where one was chosen', async () => {
+    await show('c=earthquakes&m=5/37/-119');
+    // The file is one of the page's own, and it takes no bytes, so that the download never ends.
+    await page.evaluate(() => {
+      window.showSaveFilePicker = async () => {
+        const folder = await navigator.storage.getDirectory();
+        const handle = await folder.getFileHandle('chosen.geojson', { create: true });
+        return { createWritable: async () => new WritableStream({}, { highWaterMark: 0 }), remove: () => handle.remove() };
+      };
+    });
+    const files = () => page.evaluate(async () => (await Array.fromAsync((await navigator.storage.getDirectory()).keys())).join());
+    const begin = async () => {
+      await page.click('#download-list button[data-format=json]');
+      await page.waitForSelector('#download-run:not([hidden])');
+      assert.equal(await files(), 'chosen.geojson');
+    };
+    await page.click('#download');
+    await page.waitForSelector('#download-list button');
+    await begin();
+    await page.click('#download-cancel');
+    await becomes(() => page.textContent('#download-state'), 'Cancelled. A file that was replaced is lost.');
+    assert.equal(await files(), '');
+    await begin();
+    await page.keyboard.press('Escape');
+    await becomes(() => page.textContent('#toast'), 'Download of earthquakes: Cancelled. A file that was replaced is lost.');
+    assert.equal(await files(), '');
+  });
+
+  step('shows no export command for a collection without places', async () => {
+    const id = `placeless-test-${process.pid}`;
+    const schema = { type: 'object', properties: { name: { type: 'string' }, time: { type: 'string', format: 'date-time', 'x-ogc-role': 'primary-instant' } } };
+    const send = async (method, path, type, body) => {
+      const response = await fetch(`${url}/collections/${id}${path}`, { method, headers: { 'content-type': type }, body: JSON.stringify(body) });
+      assert.ok(response.ok, `${response.status} ${await response.text()}`);
+    };
+    try {
+      await send('PUT', '', 'application/schema+json', schema);
+      await send('POST', '/items', 'application/geo+json', { type: 'Feature', geometry: null, properties: { name: 'a', time: '2026-01-01T00:00:00Z' } });
+      await show(`c=${id}`);
+      await page.click('#download');
+      await page.waitForSelector('#download-list button');
+      assert.equal(await page.isHidden('#download-more'), true);
+      await page.keyboard.press('Escape');
+    } finally {
+      await fetch(`${url}/collections/${id}`, { method: 'DELETE' });
+    }
   });
 
   step('saves the picture with its legend and its sources', async () => {
