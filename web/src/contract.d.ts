@@ -2314,8 +2314,11 @@ export interface Question {
   author?: string;
   /**
    * Names of the providers to ask; all that are enabled without it.
+   *
+   * @minItems 1
+   * @maxItems 100
    */
-  providers?: string[];
+  providers?: [string, ...string[]];
   /**
    * RFC 3339, or a date: that whole day in UTC.
    */
@@ -2369,7 +2372,7 @@ export interface Question {
  */
 export interface SavedSearch {
   /**
-   * For people.
+   * For people; at most 200 bytes.
    */
   name?: string;
   question?: Question;
@@ -2387,7 +2390,7 @@ export interface SavedSearch {
     secret: string;
   };
   /**
-   * Seconds between polls of outside providers.
+   * Seconds between polls of outside providers; the operator may set a higher min.
    */
   poll_s?: number;
 }
@@ -2422,7 +2425,7 @@ export interface JsonSchema {
   /**
    * `false`: properties without a schema are refused.
    */
-  additionalProperties?: boolean;
+  additionalProperties?: false;
   /**
    * Whether a query sees all events, or the newest of each object.
    */
@@ -2431,6 +2434,19 @@ export interface JsonSchema {
    * ISO 8601 duration.
    */
   'x-meridian-time-unit'?: string;
+  /**
+   * The id, if its name is that of another property too.
+   */
+  'x-meridian-id'?: {
+    /**
+     * Its name.
+     */
+    name: string;
+    /**
+     * Whether clients give it; otherwise the server makes it.
+     */
+    given: boolean;
+  };
 }
 /**
  * Changes of a collection; what is absent stays.

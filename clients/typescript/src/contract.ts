@@ -2736,7 +2736,7 @@ export interface components {
         };
         /** @description A question that is asked from now on. Its members may be beside `name` too. */
         SavedSearch: {
-            /** @description For people. */
+            /** @description For people; at most 200 bytes. */
             name?: string;
             /** @description What is searched for. */
             question?: components["schemas"]["Question"];
@@ -2752,7 +2752,7 @@ export interface components {
             };
             /**
              * Format: uint64
-             * @description Seconds between polls of outside providers.
+             * @description Seconds between polls of outside providers; the operator may set a higher min.
              */
             poll_s?: number;
         };
@@ -2775,8 +2775,11 @@ export interface components {
             };
             /** @description Names of the properties that every event has. */
             required?: string[];
-            /** @description `false`: properties without a schema are refused. */
-            additionalProperties?: boolean;
+            /**
+             * @description `false`: properties without a schema are refused.
+             * @enum {boolean}
+             */
+            additionalProperties?: false;
             /**
              * @description Whether a query sees all events, or the newest of each object.
              * @enum {string}
@@ -2784,6 +2787,13 @@ export interface components {
             "x-meridian-mode"?: "history" | "latest";
             /** @description ISO 8601 duration. */
             "x-meridian-time-unit"?: string;
+            /** @description The id, if its name is that of another property too. */
+            "x-meridian-id"?: {
+                /** @description Its name. */
+                name: string;
+                /** @description Whether clients give it; otherwise the server makes it. */
+                given: boolean;
+            };
         };
         /** @description Changes of a collection; what is absent stays. */
         Settings: {

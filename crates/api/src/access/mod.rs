@@ -18,14 +18,11 @@ use crate::request::context::Context;
 use crate::request::errors;
 use crate::request::overload;
 use crate::request::scope::Scope;
-use crate::state::AppState;
+use crate::state::{AppState, turns};
 use axum::body::Body;
 use meridian_admission::identity::Fault;
 use meridian_model::policy::access::Grant;
 use serde::de::DeserializeOwned;
-
-/// Max changes of the registry that run, or wait on a thread.
-pub const CHANGES_MAX: usize = 64;
 
 /// Reads a small JSON body.
 async fn read<T: DeserializeOwned + Send + 'static>(
@@ -66,18 +63,16 @@ pub async fn change<T: Send + 'static>(
 
 /// Runs a change of the registry where blocking is allowed, since it syncs files or calls a bucket. The registry makes
 /// its changes one at a time. A change that waits on a thread takes the thread from all other blocking work, so at most
-/// [`CHANGES_MAX`] changes have one.
+/// [`turns::RUNNING_MAX`] changes have one. At most [`turns::WAITING_MAX`] others wait for their turn.
 ///
 /// # Errors
-/// 503 if its turn does not come in time.
+/// 503 if too many wait already, or its turn does not come in time.
 pub async fn in_turn<T: Send + 'static>(state: &AppState, change: impl FnOnce() -> T + Send + 'static) -> Result<T> {
-    let busy = |_| {
+    let busy = || {
         let detail = "too many changes of tokens, tenants, users and sessions wait: nothing was done, try again";
-        overload::overloaded(state, detail.to_owned(), CHANGES_MAX)
+        overload::overloaded(state, detail.to_owned(), turns::RUNNING_MAX)
     };
-    let turn = state.changes.clone().acquire_owned();
-    let turn = tokio::time::timeout(state.config.timeout_default, turn).await.map_err(busy)?;
-    let turn = turn.map_err(Problem::internal)?;
+    let turn = state.changes.take(state.config.timeout_default).await.ok_or_else(busy)?;
     let run = move || {
         let done = change();
         // Held until the change ends, even if its client disconnects.

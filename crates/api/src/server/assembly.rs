@@ -1,6 +1,5 @@
 //! Assembles the state of a server from its features.
 
-use crate::access;
 use crate::access::issuer_files;
 use crate::access::records::{RECORDS, RecordVault};
 use crate::cluster::member::Member;
@@ -16,6 +15,7 @@ use crate::state::metrics::Metrics;
 use crate::state::passwords::Passwords;
 use crate::state::readers::Readers;
 use crate::state::slow::SlowRequests;
+use crate::state::turns::{self, Turns};
 use crate::state::usage_history::History;
 use crate::state::{AppState, Callers, StateInner};
 use meridian_admission::ByteBudget;
@@ -97,7 +97,7 @@ impl AppState {
             audit: Audit::new(backend.audit(), seams.clock.clone()),
             registry,
             shares_registry,
-            changes: Arc::new(Semaphore::new(access::CHANGES_MAX)),
+            changes: Turns::new(turns::RUNNING_MAX, turns::WAITING_MAX),
             gate,
             brief: BriefRuns::default(),
             // A separate gate: a full server must still answer health checks and operators.

@@ -8,6 +8,7 @@ pub mod metrics;
 pub mod passwords;
 pub mod readers;
 pub mod slow;
+pub mod turns;
 pub mod usage_history;
 
 use crate::cluster::member::Member;
@@ -34,6 +35,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tokio::sync::Semaphore;
+use turns::Turns;
 use usage_history::History;
 
 /// The server's state; cheap to clone.
@@ -84,8 +86,8 @@ pub struct StateInner {
     pub registry: Arc<Registry>,
     /// Whether other servers may change the registry too.
     pub shares_registry: bool,
-    /// Permits for changes of the registry.
-    pub changes: Arc<Semaphore>,
+    /// Turns of changes of the registry.
+    pub changes: Turns,
     /// The callers without a token.
     pub callers: Callers,
     /// Work on passwords.

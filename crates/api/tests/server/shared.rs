@@ -218,8 +218,8 @@ fn changes_that_wait_too_long_for_their_turn_are_refused_and_hold_no_thread() {
     let server = Server::of("127.0.0.1:0", store, state.clone(), None, None);
     let operator = token(&server, None, json!({ "role": "operator" }));
     user(&server, Some(&operator), json!({ "name": "anna", "role": "reader" }));
-    let all = u32::try_from(state.changes.available_permits()).unwrap();
-    let turns = state.changes.clone().try_acquire_many_owned(all).unwrap();
+    let all = u32::try_from(state.changes.running.available_permits()).unwrap();
+    let turns = state.changes.running.clone().try_acquire_many_owned(all).unwrap();
     for path in ["/tokens", "/login"] {
         let body = match path {
             "/login" => json!({ "name": "anna", "password": PASSWORD }),

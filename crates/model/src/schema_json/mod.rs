@@ -10,7 +10,7 @@ mod read;
 mod write;
 
 pub use duration::{duration_text, parse_duration};
-pub use read::from_json;
+pub use read::{MEMBERS, from_json};
 pub use write::{queryables, to_json};
 
 use crate::schema::{GeometryType, Schema};

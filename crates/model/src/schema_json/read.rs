@@ -5,6 +5,19 @@ use crate::error::Invalid;
 use crate::schema::{Field, FieldType, IdRole, Mode, Schema, TimeRole};
 use serde_json::{Map, Value, json};
 
+/// The members of a schema document that a [`Schema`] is read from. Annotations may be beside them.
+pub const MEMBERS: [&str; 9] = [
+    "type",
+    "title",
+    "description",
+    "properties",
+    "required",
+    "additionalProperties",
+    "x-meridian-mode",
+    "x-meridian-time-unit",
+    "x-meridian-id",
+];
+
 /// Annotation keywords, which do not affect the accepted values.
 const ANNOTATIONS: [&str; 7] = ["$schema", "$id", "$comment", "title", "description", "examples", "deprecated"];
 
@@ -63,7 +76,9 @@ impl Reader {
     fn root_keyword(&mut self, key: &str, value: &Value) -> Result<(), Invalid> {
         let path = format!("/{}", escape(key));
         match key {
-            "properties" | "required" => {}
+            _ if !MEMBERS.contains(&key) && is_annotation(key) => {}
+            // An ignored keyword would promise what the server does not check.
+            _ if !MEMBERS.contains(&key) => return Err(unsupported(path)),
             "type" if value == "object" => {}
             "type" => return Err(Invalid::field(path, "a schema describes events: expected \"object\"")),
             // The only value that a typed schema can represent. Accepting `true` would promise to keep fields that
@@ -96,9 +111,8 @@ impl Reader {
                 };
                 self.set_id(name, given, &path)?;
             }
-            _ if is_annotation(key) => {}
-            // An ignored keyword would promise what the server does not check.
-            _ => return Err(unsupported(path)),
+            // `properties` and `required`: `from_json` reads them after all others.
+            _ => {}
         }
         Ok(())
     }

@@ -206,6 +206,16 @@ fn what_cannot_be_kept_is_refused_by_path() {
 }
 
 #[test]
+fn every_member_of_a_document_is_read() {
+    for member in MEMBERS {
+        let mut document = json!({"properties": {"a": {"type": "string"}}});
+        document[member] = json!(7);
+        let error = from_json(&document).expect_err(member);
+        assert_eq!(error.field, Some(format!("/{member}")));
+    }
+}
+
+#[test]
 fn lengths_of_time_are_read_and_written() {
     for (text, micros) in
         [("P7D", 604_800_000_000), ("P1W", 604_800_000_000), ("PT1H", 3_600_000_000), ("PT0.5S", 500_000)]

@@ -23,6 +23,7 @@ pub struct CollectionSchema {
     required: Option<Vec<String>>,
     /// `false`: properties without a schema are refused.
     #[serde(rename = "additionalProperties")]
+    #[schemars(extend("enum" = [false]))]
     additional_properties: Option<bool>,
     /// Whether a query sees all events, or the newest of each object.
     #[serde(rename = "x-meridian-mode")]
@@ -30,6 +31,20 @@ pub struct CollectionSchema {
     /// ISO 8601 duration.
     #[serde(rename = "x-meridian-time-unit")]
     time_unit: Option<String>,
+    /// The id, if its name is that of another property too.
+    #[serde(rename = "x-meridian-id")]
+    id: Option<Id>,
+}
+
+/// The id of an event.
+#[derive(JsonSchema)]
+#[schemars(inline)]
+#[expect(dead_code, reason = "it only describes")]
+struct Id {
+    /// Its name.
+    name: String,
+    /// Whether clients give it; otherwise the server makes it.
+    given: bool,
 }
 
 /// The events that a query sees.
@@ -73,7 +88,7 @@ pub struct EventPatch {
 #[cfg(test)]
 mod tests {
     use crate::contract::{components, members};
-    use meridian_model::schema_json::from_json;
+    use meridian_model::schema_json::{MEMBERS, from_json};
     use serde_json::{Value, json};
     use std::collections::BTreeSet;
 
@@ -86,18 +101,38 @@ mod tests {
             },
             "required": ["ship"], "additionalProperties": false,
             "x-meridian-mode": "history", "x-meridian-time-unit": "PT1H",
+            "x-meridian-id": { "name": "ship", "given": true },
         })
+    }
+
+    fn names(names: impl IntoIterator<Item = &'static str>) -> BTreeSet<String> {
+        names.into_iter().map(str::to_owned).collect()
+    }
+
+    fn keys(value: &Value) -> BTreeSet<String> {
+        value.as_object().unwrap().keys().cloned().collect()
     }
 
     #[test]
     fn a_schema_has_the_members_that_its_parser_takes() {
         let mut document = document();
-        let known: BTreeSet<String> = document.as_object().unwrap().keys().cloned().collect();
-        assert_eq!(members("JsonSchema"), known);
+        assert_eq!(members("JsonSchema"), names(MEMBERS));
+        assert_eq!(keys(&document), names(MEMBERS));
         let all = components();
-        for mode in all["JsonSchema"]["properties"]["x-meridian-mode"]["enum"].as_array().unwrap() {
-            document["x-meridian-mode"] = mode.clone();
-            from_json(&document).unwrap_or_else(|mistake| panic!("{mode}: {mistake}"));
+        let properties = &all["JsonSchema"]["properties"];
+        for name in ["x-meridian-mode", "additionalProperties", "type"] {
+            for value in properties[name]["enum"].as_array().unwrap() {
+                document[name] = value.clone();
+                from_json(&document).unwrap_or_else(|mistake| panic!("{name} {value}: {mistake}"));
+            }
+        }
+        assert_eq!(properties["additionalProperties"]["enum"], json!([false]));
+        assert_eq!(keys(&properties["x-meridian-id"]["properties"]), keys(&document["x-meridian-id"]));
+        for name in properties["x-meridian-id"]["required"].as_array().unwrap() {
+            let mut document = document.clone();
+            document["x-meridian-id"].as_object_mut().unwrap().remove(name.as_str().unwrap());
+            let mistake = from_json(&document).expect_err("half an id");
+            assert_eq!(mistake.field.as_deref(), Some("/x-meridian-id"), "{name}");
         }
         let bare = json!({ "properties": document["properties"] });
         from_json(&bare).unwrap_or_else(|mistake| panic!("what is not required may be absent: {mistake}"));
@@ -105,9 +140,11 @@ mod tests {
 
     #[test]
     fn what_a_schema_does_not_name_is_refused() {
-        for name in ["minProperties", "x-meridian-colour"] {
+        for (name, value) in
+            [("minProperties", json!(1)), ("x-meridian-colour", json!(1)), ("additionalProperties", json!(true))]
+        {
             let mut document = document();
-            document[name] = json!(1);
+            document[name] = value;
             let mistake = from_json(&document).expect_err(name);
             assert_eq!(mistake.field, Some(format!("/{name}")));
         }

@@ -14,7 +14,7 @@ pub struct Question {
     #[schemars(inner(range(min = -180, max = 180)))]
     near: Option<[f64; 2]>,
     /// Metres.
-    #[schemars(range(min = 0))]
+    #[schemars(range(max = 20_037_508), extend("exclusiveMinimum" = 0))]
     radius: Option<f64>,
     /// West, south, east, north in degrees.
     #[schemars(inner(range(min = -180, max = 180)))]
@@ -28,6 +28,7 @@ pub struct Question {
     #[schemars(length(min = 1))]
     author: Option<String>,
     /// Names of the providers to ask; all that are enabled without it.
+    #[schemars(length(min = 1, max = 100))]
     providers: Option<Vec<String>>,
     /// RFC 3339, or a date: that whole day in UTC.
     start: Option<String>,
@@ -112,14 +113,15 @@ struct Keep {
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "it only describes")]
 pub struct SavedSearch {
-    /// For people.
+    /// For people; at most 200 bytes.
+    #[schemars(length(max = 200))]
     name: Option<String>,
     /// What is searched for.
     question: Option<Question>,
     /// Where packets are sent.
     webhook: Option<Webhook>,
-    /// Seconds between polls of outside providers.
-    #[schemars(range(min = 1))]
+    /// Seconds between polls of outside providers; the operator may set a higher min.
+    #[schemars(range(min = 1, max = 2_678_400))]
     poll_s: Option<u64>,
 }
 

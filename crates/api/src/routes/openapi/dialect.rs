@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 /// Rewrites every nested schema for OpenAPI 3.0. `type: [x, "null"]` becomes `type: x` with `nullable`; `const`, and a
-/// type of null alone, become an `enum` of one. A schema that is `true` becomes an empty one.
+/// type of null alone, become an `enum` of one. A schema that is `true` becomes an empty one. `exclusiveMinimum: n`
+/// becomes `minimum: n` with `exclusiveMinimum: true`: no schema here has both.
 pub fn lower(value: &mut Value) {
     match value {
         Value::Object(members) => {
@@ -23,6 +24,12 @@ pub fn lower(value: &mut Value) {
             if let Some(only) = members.get("const").filter(|only| !only.is_object()).cloned() {
                 members.remove("const");
                 members.insert("enum".to_owned(), json!([only]));
+            }
+            for (limit, exclusive) in [("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")] {
+                if let Some(value) = members.get(exclusive).filter(|value| value.is_number()).cloned() {
+                    members.insert(limit.to_owned(), value);
+                    members.insert(exclusive.to_owned(), json!(true));
+                }
             }
             if let Some(Value::Object(properties)) = members.get_mut("properties") {
                 properties.values_mut().filter(|schema| **schema == true).for_each(|schema| *schema = json!({}));
@@ -48,6 +55,22 @@ mod tests {
         lower(&mut schema);
         let expected =
             json!({"properties": {"a": {}, "const": {"enum": [1]}}, "items": {}, "additionalProperties": true});
+        assert_eq!(schema, expected);
+    }
+
+    #[test]
+    fn an_exclusive_limit_becomes_a_mark_of_the_limit() {
+        let mut schema = json!({"properties": {
+            "a": {"exclusiveMinimum": 0, "maximum": 9},
+            "b": {"exclusiveMaximum": 1.5},
+            "exclusiveMinimum": {"minimum": 2},
+        }});
+        lower(&mut schema);
+        let expected = json!({"properties": {
+            "a": {"minimum": 0, "exclusiveMinimum": true, "maximum": 9},
+            "b": {"maximum": 1.5, "exclusiveMaximum": true},
+            "exclusiveMinimum": {"minimum": 2},
+        }});
         assert_eq!(schema, expected);
     }
 

@@ -6,6 +6,7 @@ use meridian_model::Invalid;
 use meridian_saved::{Definition, SavedSettings};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 /// A value of each member of a question.
 fn values() -> Value {
@@ -106,6 +107,39 @@ fn results_are_kept_for_the_hours_that_the_parser_takes() {
     }
     assert_eq!(keep["required"], json!(["collection"]));
     assert!(read_with("keep", &json!({ "hours": 24 })).is_err());
+}
+
+#[test]
+fn a_radius_and_providers_have_the_limits_that_the_parser_takes() {
+    let all = components();
+    let properties = &all["Question"]["properties"];
+    let [above, max] = ["exclusiveMinimum", "maximum"].map(|limit| properties["radius"][limit].as_f64().unwrap());
+    for (radius, taken) in [(above, false), (above + 0.001, true), (max, true), (max + 0.001, false)] {
+        assert_eq!(read_with("radius", &json!(radius)).is_ok(), taken, "{radius} m");
+    }
+    let limits = ["minItems", "maxItems"].map(|limit| properties["providers"][limit].as_u64().unwrap() as usize);
+    let [min, max] = limits;
+    for (count, taken) in [(min - 1, false), (min, true), (max, true), (max + 1, false)] {
+        assert_eq!(read_with("providers", &json!(vec!["wikipedia"; count])).is_ok(), taken, "{count} names");
+    }
+}
+
+#[test]
+fn a_name_and_an_interval_of_polls_have_the_limits_that_the_parser_takes() {
+    let all = components();
+    let properties = &all["SavedSearch"]["properties"];
+    let max = properties["name"]["maxLength"].as_u64().unwrap() as usize;
+    for (length, taken) in [(0, true), (max, true), (max + 1, false)] {
+        let saved = json!({ "keywords": "flood", "name": "x".repeat(length) });
+        assert_eq!(read(&saved).is_ok(), taken, "{length} bytes");
+    }
+    // The least that an operator can set.
+    let settings = SavedSettings { poll_min: Duration::ZERO, ..SavedSettings::default() };
+    let [min, max] = ["minimum", "maximum"].map(|limit| properties["poll_s"][limit].as_u64().unwrap());
+    for (seconds, taken) in [(min - 1, false), (min, true), (max, true), (max + 1, false)] {
+        let saved = json!({ "keywords": "flood", "poll_s": seconds });
+        assert_eq!(Definition::read(&saved, &Settings::default(), &settings).is_ok(), taken, "{seconds} s");
+    }
 }
 
 #[test]
