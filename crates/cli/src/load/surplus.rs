@@ -6,6 +6,7 @@ use crate::failure::Failure;
 use crate::units::count_text;
 use meridian_formats::{OnError, ReadError, ReadOptions, RejectedEvent, Rejects, Report};
 use meridian_model::Invalid;
+use meridian_store::seams::expect_file;
 use serde_json::json;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -25,6 +26,11 @@ impl RejectsFile {
         // No events are left out then, so the file would stay empty.
         if args.invalid == "refuse" {
             return Err(Failure::Usage("--rejects: needs --invalid skip or --invalid repair".to_owned()));
+        }
+        // An open of a pipe would wait for its reader.
+        match expect_file(path) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            checked => checked.map_err(|e| unwritable(path, &e))?,
         }
         let file = File::create(path).map_err(|e| unwritable(path, &e))?;
         Ok(Some(RejectsFile { path: path.clone(), out: Arc::new(Mutex::new(BufWriter::new(file))) }))
