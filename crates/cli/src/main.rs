@@ -18,6 +18,7 @@ mod http;
 mod load;
 mod log;
 mod machine;
+mod new_folder;
 mod output;
 mod response;
 #[cfg(feature = "cluster")]

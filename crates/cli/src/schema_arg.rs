@@ -10,7 +10,9 @@ use std::path::Path;
 /// Parses `--schema`: a file that holds a JSON Schema or a spec, or a spec itself.
 pub fn read(argument: &str) -> Result<Schema, Failure> {
     let path = Path::new(argument);
-    let (text, from) = if path.is_file() {
+    // What is there and is no file is refused when it is read, and is no spec.
+    let is_there = path.exists();
+    let (text, from) = if is_there {
         let text =
             read_named_text(path).map_err(|e| Failure::Usage(format!("--schema: {argument} cannot be read: {e}")))?;
         (text, argument)
@@ -18,7 +20,7 @@ pub fn read(argument: &str) -> Result<Schema, Failure> {
         (argument.to_owned(), "--schema")
     };
     parse(&text).map_err(|e| {
-        let hint = if path.is_file() || text.contains(':') { "" } else { " (and there is no file of this name)" };
+        let hint = if is_there || text.contains(':') { "" } else { " (and there is no file of this name)" };
         Failure::Usage(format!("{from}: {e}{hint}"))
     })
 }

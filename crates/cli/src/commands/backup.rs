@@ -8,7 +8,7 @@ use crate::output::say;
 use crate::trust;
 use crate::units::{count_text, size_short};
 use clap::Args;
-use meridian_store::seams::{RealDisk, read_named_text};
+use meridian_store::seams::{RealDisk, read_named_text_once};
 use meridian_store::{Backup, BackupFolder, BackupKey};
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -81,7 +81,7 @@ pub fn run(args: &BackupArgs) -> Result<(), Failure> {
 /// Reads a key file; returns its text, and the parsed key.
 pub fn read_key(file: &Path) -> Result<(String, BackupKey), Failure> {
     let wrong = |why: String| Failure::Usage(format!("--key {}: {why}", file.display()));
-    let text = read_named_text(file).map_err(|e| wrong(format!("it cannot be read: {e}")))?;
+    let text = read_named_text_once(file).map_err(|e| wrong(format!("it cannot be read: {e}")))?;
     let key = BackupKey::parse(&text).map_err(|e| wrong(e.detail))?;
     Ok((text, key))
 }

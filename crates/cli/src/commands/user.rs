@@ -5,7 +5,7 @@ use crate::commands::administration::{self, GrantArgs, as_owner, text};
 use crate::failure::Failure;
 use crate::output::say;
 use clap::{Args, Subcommand};
-use meridian_store::seams::read_named;
+use meridian_store::seams::read_named_once;
 use serde_json::json;
 use std::io::{BufRead as _, IsTerminal as _};
 use std::path::PathBuf;
@@ -128,7 +128,7 @@ impl PasswordArgs {
     fn read(&self) -> Result<String, Failure> {
         if let Some(file) = &self.password_file {
             let failed = |e| Failure::Usage(format!("--password-file: {} cannot be read: {e}", file.display()));
-            let text = read_named(file).map_err(failed)?;
+            let text = read_named_once(file).map_err(failed)?;
             let line = first_line(text.as_slice()).map_err(failed)?;
             return there(line, &format!("--password-file: {}", file.display()));
         }

@@ -9,6 +9,7 @@ use meridian_model::Invalid;
 use serde_json::json;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::FileTypeExt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -25,6 +26,10 @@ impl RejectsFile {
         // No events are left out then, so the file would stay empty.
         if args.invalid == "refuse" {
             return Err(Failure::Usage("--rejects: needs --invalid skip or --invalid repair".to_owned()));
+        }
+        // An open of a pipe would wait for its reader. A device such as /dev/null is fine.
+        if std::fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo()) {
+            return Err(unwritable(path, &io::Error::other("expected a file, and not a pipe")));
         }
         let file = File::create(path).map_err(|e| unwritable(path, &e))?;
         Ok(Some(RejectsFile { path: path.clone(), out: Arc::new(Mutex::new(BufWriter::new(file))) }))

@@ -49,6 +49,40 @@ fn an_input_that_is_refused_leaves_no_folder() {
 }
 
 #[test]
+fn a_collection_that_is_refused_leaves_no_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("parent/data");
+    let csv = b"id,lon,lat,time,name\na,1,2,2026-01-01T00:00:00Z,x\n";
+    let latest = "name:String:object=true,time:Date,*geometry:Point;meridian.id='given',meridian.mode='latest'";
+    for (name, more, words) in [
+        ("con", &[] as &[&str], "name of a device"),
+        ("spots.", &[], "ends with a dot"),
+        ("spots", &["--partitions", "4", "--schema", latest], "cannot have several partitions"),
+    ] {
+        let args = [&["load", name, "-", "--format", "csv", "--data", text(&data)], more].concat();
+        meridian_with_input(&args, csv).ended(2).says(&[words]);
+        assert!(!folder.path().join("parent").exists(), "{name}");
+    }
+    let args = ["create", "spots", "--schema", "name:String", "--retention", "30d", "--data", text(&data)];
+    meridian(&args).ended(2).says(&["retention", "no time"]);
+    assert!(!folder.path().join("parent").exists());
+}
+
+#[test]
+fn a_folder_that_cannot_be_made_is_refused_before_the_input_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let (link, file) = (folder.path().join("link"), folder.path().join("file"));
+    std::os::unix::fs::symlink(folder.path().join("none"), &link).unwrap();
+    std::fs::write(&file, "x").unwrap();
+    for data in [link.clone(), link.join("data"), file.join("data"), "/proc/meridian".into()] {
+        // The input is missing, which would end with 2.
+        let run = meridian(&["load", "spots", "/no/such.csv", "--data", text(&data)]).ended(3);
+        run.says(&["--data", text(&data), "expected a folder"]);
+    }
+    assert!(!folder.path().join("none").exists());
+}
+
+#[test]
 fn each_bad_row_is_named_and_nothing_of_it_is_in() {
     let folder = folder();
     let head = "id,lon,lat,time,name,size,n";

@@ -1,6 +1,6 @@
 //! Files that options and settings name: a pipe, a folder or a device in place of one is refused, with its option.
 
-use crate::common::{Run, meridian};
+use crate::common::{Run, meridian, meridian_with_input};
 use std::process::Command;
 
 #[test]
@@ -17,11 +17,21 @@ fn what_an_option_names_in_place_of_a_file_is_refused_and_never_waited_on() {
             meridian(args).ended(2).says(&[option, no_file, "expected a file", "not a pipe"]);
         };
         refused("--config", &["serve", "--ephemeral", "--config", no_file]);
-        refused("--key", &["backup", &at("backup"), "--data", &data, "--key", no_file]);
         refused("--ca-file", &["list", "--url", "https://127.0.0.1:9", "--ca-file", no_file]);
-        refused("--password-file", &["user", "passwd", "anna", "--data", &data, "--password-file", no_file]);
         refused(no_file, &["provider", "test", no_file]);
-        refused("--answer", &["provider", "test", "wikipedia", "--answer", no_file]);
+        refused("--schema", &["create", "spots", "--data", &data, "--schema", no_file]);
+        if cfg!(feature = "lab") {
+            refused(no_file, &["lab", "simulate", no_file]);
+        }
+    }
+    // Refused before the input is read, which is empty.
+    let rejects = ["load", "spots", "-", "--data", &data, "--invalid", "skip", "--rejects", &pipe];
+    meridian(&rejects).ended(2).says(&["--rejects", &pipe, "expected a file", "not a pipe"]);
+    if cfg!(feature = "lab") {
+        let plan = at("plan");
+        std::fs::create_dir(&plan).unwrap();
+        assert!(Command::new("mkfifo").arg(format!("{plan}/cost.toml")).status().unwrap().success());
+        meridian(&["lab", "cost", &plan]).ended(2).says(&["cost.toml", "expected a file", "not a pipe"]);
     }
     // Settings that name files, in a file of settings.
     let config = at("settings");
@@ -42,4 +52,32 @@ fn what_an_option_names_in_place_of_a_file_is_refused_and_never_waited_on() {
         );
         start(&issuer).says(&["access.issuers", &pipe, "not a pipe"]);
     }
+}
+
+#[test]
+fn what_is_read_once_may_be_a_pipe_and_is_bounded() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    let (data, backup) = (at("data"), at("backup"));
+    meridian(&["create", "spots", "--schema", "name:String", "--data", &data]).ended(0);
+    let key = |file: &str| ["backup", &backup, "--data", &data, "--key", file].map(str::to_owned);
+    let password = |file: &str| {
+        ["user", "create", "anna", "--role", "reader", "--data", &data, "--password-file", file].map(str::to_owned)
+    };
+    let answer = |file: &str| ["provider", "test", "wikipedia", "--answer", file].map(str::to_owned);
+    // 32 bytes in hexadecimal.
+    meridian_with_input(&key("/dev/stdin"), "ab".repeat(32).as_bytes()).ended(0);
+    meridian_with_input(&password("/dev/stdin"), b"a long password\n").ended(0);
+    // It is read, and is no answer of this source.
+    meridian_with_input(&answer("/dev/stdin"), b"no JSON").ended(1).says(&["the answer cannot be read"]);
+    let refused = |option: &str, args: &[String], words: &str| {
+        meridian(args).ended(2).says(&[option, words]);
+    };
+    refused("--key", &key("/dev/zero"), "expected at most 16 MiB");
+    refused("--password-file", &password("/dev/zero"), "expected at most 16 MiB");
+    refused("--answer", &answer("/dev/zero"), "expected at most 16 MiB");
+    let no_folder = "expected a file or a pipe, and not a folder";
+    refused("--key", &key("/"), no_folder);
+    refused("--password-file", &password("/"), no_folder);
+    refused("--answer", &answer("/"), no_folder);
 }

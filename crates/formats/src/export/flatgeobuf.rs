@@ -9,6 +9,7 @@ use meridian_model::Schema;
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
+use std::path::Path;
 
 /// Writes events as FlatGeobuf. Features go to a temporary file first, since the index precedes them and orders them
 /// along a curve; memory holds a box for each.
@@ -22,11 +23,13 @@ pub struct FlatGeobufWriter {
 }
 
 impl FlatGeobufWriter {
-    /// Creates a file of one layer.
-    pub fn new(name: &str, schema: &Schema) -> Result<FlatGeobufWriter, WriteError> {
+    /// Begins a file of one layer that is to be at this path, which [`FlatGeobufWriter::finish`] does not open.
+    pub fn new(path: &Path, name: &str, schema: &Schema) -> Result<FlatGeobufWriter, WriteError> {
+        // Beside the file, where there is room for as much: the folder for temporary files may be missing, or memory.
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         Ok(FlatGeobufWriter {
             layer: Layer::new(name, Columns::of_places(schema)?),
-            features: BufWriter::new(tempfile::tempfile().map_err(WriteError::of)?),
+            features: BufWriter::new(tempfile::tempfile_in(folder).map_err(WriteError::of)?),
             places: Vec::new(),
             boxes: Vec::new(),
         })

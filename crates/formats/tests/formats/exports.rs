@@ -42,7 +42,7 @@ fn exported_files_hold_the_events_for_gdal_and_for_us() {
         let stream = write(Format::Arrow, std::slice::from_ref(&batch), &schema);
         let folder = tempfile::tempdir().unwrap();
         let (fgb, gpkg) = (folder.path().join("events.fgb"), folder.path().join("events.gpkg"));
-        let mut flatgeobuf = FlatGeobufWriter::new("events", &schema).unwrap();
+        let mut flatgeobuf = FlatGeobufWriter::new(&fgb, "events", &schema).unwrap();
         let mut geopackage = GeoPackageWriter::create(&gpkg, "events", &schema).unwrap();
         for record in StreamReader::try_new(Cursor::new(stream), None).unwrap() {
             let record = record.unwrap();
@@ -95,7 +95,7 @@ fn features_without_a_place_have_no_geometry_for_gdal_and_for_us() {
             let batch = build(&schema, &events);
             let stream = write(Format::Arrow, std::slice::from_ref(&batch), &schema);
             let path = folder.path().join(format!("{}-{count}.fgb", kind.word()));
-            let mut writer = FlatGeobufWriter::new("events", &schema).unwrap();
+            let mut writer = FlatGeobufWriter::new(&path, "events", &schema).unwrap();
             for record in StreamReader::try_new(Cursor::new(stream), None).unwrap() {
                 writer.write(&record.unwrap()).unwrap();
             }
@@ -144,7 +144,7 @@ fn shapes_of_one_part_are_read_by_gdal() {
             .collect();
         let stream = write(Format::Arrow, &[build(&schema, &events)], &schema);
         let path = folder.path().join(format!("{}.fgb", kind.word()));
-        let mut writer = FlatGeobufWriter::new("events", &schema).unwrap();
+        let mut writer = FlatGeobufWriter::new(&path, "events", &schema).unwrap();
         for record in StreamReader::try_new(Cursor::new(stream), None).unwrap() {
             writer.write(&record.unwrap()).unwrap();
         }
@@ -181,7 +181,7 @@ fn lists_and_names_in_other_case_come_back_or_have_another_name() {
     let stream = write(Format::Arrow, std::slice::from_ref(&batch), &schema);
     let folder = tempfile::tempdir().unwrap();
     let (fgb, gpkg) = (folder.path().join("events.fgb"), folder.path().join("events.gpkg"));
-    let mut flatgeobuf = FlatGeobufWriter::new("events", &schema).unwrap();
+    let mut flatgeobuf = FlatGeobufWriter::new(&fgb, "events", &schema).unwrap();
     let mut geopackage = GeoPackageWriter::create(&gpkg, "events", &schema).unwrap();
     assert_eq!(geopackage.renamed, [("lon".to_owned(), "lon_3".to_owned())]);
     for record in StreamReader::try_new(Cursor::new(stream), None).unwrap() {

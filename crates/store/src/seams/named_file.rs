@@ -1,4 +1,5 @@
-//! Files that an operator names, in an option or a setting: read whole, bounded, and never waited on.
+//! Files that an operator names, in an option or a setting: read whole, bounded, and not waited on, except for a pipe
+//! of the person at the command line.
 #![allow(clippy::disallowed_methods, reason = "files of the operator, and none of the store")]
 
 use super::real::expect_file;
@@ -15,6 +16,22 @@ const BYTES_MAX: u64 = 16 << 20;
 /// A sentence with what was expected, or the error of the file system.
 pub fn read_named(path: &Path) -> io::Result<Vec<u8>> {
     expect_file(path)?;
+    read_bounded(path)
+}
+
+/// Reads what a person names at the command line for one read: a file, or a pipe such as `<(command)` and
+/// `/dev/stdin`. A device is read up to the limit.
+///
+/// # Errors
+/// Those of [`read_named`], but for pipes and devices.
+pub fn read_named_once(path: &Path) -> io::Result<Vec<u8>> {
+    match std::fs::metadata(path)?.is_dir() {
+        true => Err(invalid("expected a file or a pipe, and not a folder".to_owned())),
+        false => read_bounded(path),
+    }
+}
+
+fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     // One byte beyond the limit, so that a longer file is noticed without reading it whole.
     File::open(path)?.take(BYTES_MAX + 1).read_to_end(&mut bytes)?;
@@ -29,7 +46,19 @@ pub fn read_named(path: &Path) -> io::Result<Vec<u8>> {
 /// # Errors
 /// Those of [`read_named`], and a sentence for what is no text.
 pub fn read_named_text(path: &Path) -> io::Result<String> {
-    String::from_utf8(read_named(path)?).map_err(|_| invalid("expected a text in UTF-8".to_owned()))
+    text(read_named(path)?)
+}
+
+/// Reads a text as [`read_named_once`] does.
+///
+/// # Errors
+/// Those of [`read_named_once`], and a sentence for what is no text.
+pub fn read_named_text_once(path: &Path) -> io::Result<String> {
+    text(read_named_once(path)?)
+}
+
+fn text(bytes: Vec<u8>) -> io::Result<String> {
+    String::from_utf8(bytes).map_err(|_| invalid("expected a text in UTF-8".to_owned()))
 }
 
 fn invalid(detail: String) -> io::Error {
@@ -51,6 +80,23 @@ mod tests {
             assert!(error.to_string().starts_with("expected a file"), "{}: {error}", path.display());
         }
         assert_eq!(read_named(&folder.path().join("none")).unwrap_err().kind(), ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn a_pipe_is_read_once_and_a_device_up_to_the_limit() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let writer = {
+            let pipe = pipe.clone();
+            // An open for writing waits for the reader below.
+            std::thread::spawn(move || std::fs::write(pipe, "key"))
+        };
+        assert_eq!(read_named_text_once(&pipe).unwrap(), "key");
+        writer.join().unwrap().unwrap();
+        assert_eq!(read_named_once(Path::new("/dev/zero")).unwrap_err().to_string(), "expected at most 16 MiB");
+        let refused = read_named_once(folder.path()).unwrap_err();
+        assert_eq!(refused.to_string(), "expected a file or a pipe, and not a folder");
     }
 
     #[test]

@@ -33,7 +33,7 @@ pub fn expect_file(path: &Path) -> io::Result<()> {
     match std::fs::metadata(path)?.file_type().is_file() {
         true => Ok(()),
         false => {
-            let text = "expected a file that can be read again, and not a pipe, a socket, a folder or a device";
+            let text = "expected a file, and not a pipe, a socket, a folder or a device";
             Err(io::Error::new(io::ErrorKind::InvalidInput, text))
         }
     }

@@ -12,6 +12,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 impl Store {
+    /// Checks what [`Store::create`] refuses whatever the folder holds: the name, the schema and the settings. So a
+    /// caller can ask before it makes a folder.
+    pub fn check_new(name: &str, schema: &Schema, settings: &Settings) -> Result<(), Invalid> {
+        check_described(name, schema, settings)?;
+        naming::check("collection", name, [])
+    }
+
     /// Creates a collection. Returns its first partition.
     ///
     /// # Errors
@@ -25,14 +32,7 @@ impl Store {
         mut settings: Settings,
     ) -> Result<Arc<Collection>, StoreError> {
         validate_name("tenant", tenant)?;
-        validate_name("collection", name)?;
-        schema.validate()?;
-        if settings.durability == Durability::Replicated {
-            let detail = "replicated collections need a cluster: this server keeps ephemeral and local ones";
-            return Err(Invalid::field("durability", detail).into());
-        }
-        crate::expiry::check(&settings, &schema)?;
-        partitions::check(&settings, &schema)?;
+        check_described(name, &schema, &settings)?;
         if self.is_ephemeral() {
             settings.durability = Durability::Ephemeral;
         }
@@ -129,6 +129,18 @@ impl Store {
         }
         Ok(true)
     }
+}
+
+/// Checks the description of a new collection, without the names of the others.
+fn check_described(name: &str, schema: &Schema, settings: &Settings) -> Result<(), Invalid> {
+    validate_name("collection", name)?;
+    schema.validate()?;
+    if settings.durability == Durability::Replicated {
+        let detail = "replicated collections need a cluster: this server keeps ephemeral and local ones";
+        return Err(Invalid::field("durability", detail));
+    }
+    crate::expiry::check(settings, schema)?;
+    partitions::check(settings, schema)
 }
 
 /// Marks the collection as gone for its holders, and not only closed here.

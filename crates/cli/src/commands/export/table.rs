@@ -32,7 +32,7 @@ pub fn write(kind: Table, client: &Client, name: &str, answer: Box<dyn Read>, pa
 #[cfg(feature = "flatgeobuf")]
 fn flatgeobuf(name: &str, schema: &Schema, answer: Box<dyn Read>, path: &Path) -> Result<(), Failure> {
     use std::io::Write;
-    let mut writer = meridian_formats::export::FlatGeobufWriter::new(name, schema).map_err(unwritten)?;
+    let mut writer = meridian_formats::export::FlatGeobufWriter::new(path, name, schema).map_err(unwritten)?;
     each_batch(answer, |batch| writer.write(batch))?;
     let unwritable = |e: std::io::Error| Failure::Usage(format!("{}: cannot be written: {e}", path.display()));
     let mut out = std::io::BufWriter::new(std::fs::File::create(path).map_err(unwritable)?);

@@ -5,6 +5,7 @@ use crate::output::say;
 use clap::Args;
 use meridian_lab_plan::cost::Plan;
 use meridian_lab_results::atomic;
+use meridian_store::seams::read_named_text;
 use std::path::{Path, PathBuf};
 
 /// Price satisfied requests over sizes, by simulation or from measured runs
@@ -55,5 +56,5 @@ pub fn run(args: &CostArgs) -> Result<(), Failure> {
 }
 
 fn read(path: &Path) -> Result<String, Failure> {
-    std::fs::read_to_string(path).map_err(|e| Failure::Usage(format!("{}: it cannot be read: {e}", path.display())))
+    read_named_text(path).map_err(|e| Failure::Usage(format!("{}: it cannot be read: {e}", path.display())))
 }

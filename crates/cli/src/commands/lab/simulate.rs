@@ -9,6 +9,7 @@ use meridian_lab_plan::simulate::edge::{Objective, edge, with_error};
 use meridian_lab_plan::simulate::forecast::{Forecast, forecast};
 use meridian_lab_plan::simulate::{Prediction, Scenario, keep, pipeline, spans, table};
 use meridian_lab_results::atomic;
+use meridian_store::seams::{expect_file, read_named_text};
 use std::path::{Path, PathBuf};
 use toml::Table;
 
@@ -198,7 +199,10 @@ fn predict(args: &SimulateArgs, objective: &str, scenario: Table) -> Result<(), 
 
 /// Prints the numbers from spans, in the form that `--set` and a scenario accept.
 fn from_spans(path: &Path, mut scenario: Table, blame: impl Fn(String) -> Failure) -> Result<(), Failure> {
-    let services = spans::read(&read(path)?).map_err(&blame)?;
+    let unread = |e: std::io::Error| Failure::Usage(format!("{}: it cannot be read: {e}", path.display()));
+    // Spans of a long run take more than the limit of other files.
+    let text = expect_file(path).and_then(|()| std::fs::read_to_string(path)).map_err(unread)?;
+    let services = spans::read(&text).map_err(&blame)?;
     for (key, value) in spans::lay(&mut scenario, &services).map_err(&blame)? {
         say(&format!("{key} = {value}"));
     }
@@ -208,5 +212,5 @@ fn from_spans(path: &Path, mut scenario: Table, blame: impl Fn(String) -> Failur
 }
 
 fn read(path: &Path) -> Result<String, Failure> {
-    std::fs::read_to_string(path).map_err(|e| Failure::Usage(format!("{}: it cannot be read: {e}", path.display())))
+    read_named_text(path).map_err(|e| Failure::Usage(format!("{}: it cannot be read: {e}", path.display())))
 }

@@ -8,7 +8,7 @@ use meridian_federation::declaration::ProviderCheck;
 use meridian_federation::fetch::{Http, RawResponse};
 use meridian_federation::provider::{RemoteProvider, shipped};
 use meridian_federation::{Fault, Location, Question, Settings, SourceDeclaration};
-use meridian_store::seams::{expect_file, read_named_text};
+use meridian_store::seams::{read_named_once, read_named_text};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -87,9 +87,7 @@ fn declaration(named: &str) -> Result<SourceDeclaration, Failure> {
 }
 
 fn read(file: &Path) -> Result<Vec<u8>, Failure> {
-    expect_file(file)
-        .and_then(|()| std::fs::read(file))
-        .map_err(|e| Failure::Usage(format!("--answer: {}: {e}", file.display())))
+    read_named_once(file).map_err(|e| Failure::Usage(format!("--answer: {}: {e}", file.display())))
 }
 
 fn question(text: &str) -> Result<Question, Failure> {
