@@ -84,7 +84,10 @@ fn a_stream_of_flatgeobuf_is_read_by_gdal_and_loaded_back() {
         assert!(said.contains(part), "{part} is not in {said}");
     }
     let said = told(&part);
-    assert!(said.contains("Feature Count: 2") && said.contains("size: Real") && !said.contains("name: String"), "{said}");
+    assert!(
+        said.contains("Feature Count: 2") && said.contains("size: Real") && !said.contains("name: String"),
+        "{said}"
+    );
     if cfg!(feature = "flatgeobuf") {
         meridian(&["load", "back", text(&file), "--data", text(&to)]).ended(0);
         assert_eq!(rows("back", &to), rows("spots", &from));
