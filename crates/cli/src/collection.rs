@@ -4,7 +4,7 @@ use crate::args::Target;
 use crate::config::durability_name;
 use crate::failure::Failure;
 use crate::http::Server;
-use crate::new_folder::NewFolder;
+use crate::new_folder;
 use crate::units::{count_text, duration_iso};
 use crate::upload::{StoredCounts, Upload};
 use meridian_backend::{Backend, Collection, Embedded};
@@ -32,12 +32,7 @@ const CONFIRM_ALL: u64 = 1 << 53;
 enum Inner {
     /// A data folder that is not there yet. It is made with the collection, so that a refused input leaves nothing.
     NoFolder(PathBuf),
-    Folder {
-        store: Arc<Store>,
-        collection: Option<Arc<dyn Collection>>,
-        /// Present if the folder was made here.
-        made: Option<NewFolder>,
-    },
+    Folder { store: Arc<Store>, collection: Option<Arc<dyn Collection>> },
     /// A server, and the max body size that it is known to accept, or not known to refuse.
     Server(Server, Cell<usize>),
 }
@@ -61,18 +56,15 @@ impl CollectionTarget {
     fn try_open(target: Target, name: &str) -> Result<Result<CollectionTarget, StoreError>, Failure> {
         meridian_model::schema::validate_name("collection", name).map_err(|e| Failure::Usage(e.to_string()))?;
         let (schema, inner) = match target {
-            Target::Folder(folder) => match NewFolder::at(&folder)? {
-                Some(new) => {
-                    new.expect_can_be_made()?;
-                    (None, Inner::NoFolder(folder))
-                }
-                None => {
+            Target::Folder(folder) => match new_folder::is_there(&folder)? {
+                false => (None, Inner::NoFolder(folder)),
+                true => {
                     let store = match Store::open(Options::at(folder), Seams::real()) {
                         Ok(store) => Arc::new(store),
                         Err(error) => return Ok(Err(error)),
                     };
                     let collection = Embedded::new(store.clone()).collection(TENANT, name)?;
-                    (collection.as_ref().map(|c| c.schema()), Inner::Folder { store, collection, made: None })
+                    (collection.as_ref().map(|c| c.schema()), Inner::Folder { store, collection })
                 }
             },
             Target::Server(address) => {
@@ -92,7 +84,7 @@ impl CollectionTarget {
         self.schema.clone()
     }
 
-    /// Creates the collection. A folder that is made for it is removed if this fails.
+    /// Creates the collection, and its folder if there is none.
     pub fn create(&mut self, schema: &Schema, settings: &Settings) -> Result<(), Failure> {
         let made_in = |store: &Arc<Store>| {
             Embedded::new(store.clone()).create(TENANT, &self.name, schema.clone(), settings.clone())
@@ -101,22 +93,12 @@ impl CollectionTarget {
             Inner::NoFolder(folder) => {
                 // Before the store is opened, which makes its files.
                 Store::check_new(&self.name, schema, settings).map_err(StoreError::from)?;
-                // Asked again: another process may have made the folder while the input was read.
-                let new = NewFolder::at(folder)?;
                 let store = Arc::new(Store::open(Options::at(&*folder), Seams::real()).map_err(Failure::of_folder)?);
-                let collection = match made_in(&store) {
-                    Ok(collection) => collection,
-                    Err(refused) => {
-                        if let Some(new) = new {
-                            new.remove(&store);
-                        }
-                        return Err(refused.into());
-                    }
-                };
+                let collection = made_in(&store)?;
                 self.schema = Some(collection.schema());
-                self.inner = Inner::Folder { store, collection: Some(collection), made: new };
+                self.inner = Inner::Folder { store, collection: Some(collection) };
             }
-            Inner::Folder { store, collection, .. } => {
+            Inner::Folder { store, collection } => {
                 let made = made_in(store)?;
                 self.schema = Some(made.schema());
                 *collection = Some(made);
@@ -139,7 +121,7 @@ impl CollectionTarget {
     pub fn retype(&mut self, schema: &Schema, named: &SettingsChange) -> Result<(), Failure> {
         match &mut self.inner {
             Inner::NoFolder(_) => return Err(self.missing()),
-            Inner::Folder { store, collection, .. } => {
+            Inner::Folder { store, collection } => {
                 let Some(there) = collection else { return Err(self.missing()) };
                 if !store.retype(TENANT, &self.name, schema.clone(), named.of(&there.settings()))? {
                     let detail =
@@ -210,19 +192,17 @@ impl CollectionTarget {
         }
     }
 
-    /// Removes a collection that was created here and is still empty, and the folder if it was made here as well.
+    /// Removes a collection that was created here and is still empty. Its folder stays: only its owner removes files
+    /// that this command may not know.
     ///
     /// A folder has no other writer. On a server another client may have written: then the collection stays, and this
     /// returns `false`.
     pub fn unmake(&mut self) -> Result<bool, Failure> {
         match &mut self.inner {
-            Inner::Folder { store, collection, made } => {
+            Inner::Folder { store, collection } => {
                 *collection = None;
                 store.drop_collection(TENANT, &self.name)?;
                 self.schema = None;
-                if let Some(new) = made.take() {
-                    self.inner = Inner::NoFolder(new.remove(store));
-                }
                 Ok(true)
             }
             Inner::NoFolder(_) | Inner::Server(..) => Ok(false),
@@ -287,20 +267,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_goes_with_the_collection_that_it_was_made_for() {
+    fn a_folder_is_made_with_its_collection_and_outlives_it() {
         let there = tempfile::tempdir().unwrap();
         let folder = there.path().join("data");
         let schema = meridian_model::schema_spec::parse("name:String").unwrap();
         let mut target = CollectionTarget::open(Target::Folder(folder.clone()), "spots").unwrap();
         assert!(!folder.exists());
         target.create(&schema, &Settings::default()).unwrap();
-        assert!(folder.exists());
-        assert!(target.unmake().unwrap() && !folder.exists());
-        // One with another collection stays.
+        assert!(target.unmake().unwrap() && target.schema().is_none() && folder.exists());
+        target.create(&schema, &Settings::default()).unwrap();
+    }
+
+    #[test]
+    fn a_path_through_a_missing_folder_leads_to_what_is_there() {
+        let there = tempfile::tempdir().unwrap();
+        let folder = there.path().join("data");
+        let schema = meridian_model::schema_spec::parse("name:String").unwrap();
+        let mut target = CollectionTarget::open(Target::Folder(folder), "spots").unwrap();
         target.create(&schema, &Settings::default()).unwrap();
         target.close().unwrap();
-        let mut other = CollectionTarget::open(Target::Folder(folder.clone()), "others").unwrap();
-        other.create(&schema, &Settings::default()).unwrap();
-        assert!(other.unmake().unwrap() && folder.exists());
+        let around = there.path().join("none/../data");
+        let mut target = CollectionTarget::open(Target::Folder(around), "spots").unwrap();
+        assert!(target.create(&schema, &Settings::default()).is_err(), "the collection is there already");
+        drop(target);
+        let target = CollectionTarget::open(Target::Folder(there.path().join("data")), "spots").unwrap();
+        assert!(target.schema().is_some());
     }
 }

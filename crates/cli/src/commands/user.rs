@@ -5,7 +5,7 @@ use crate::commands::administration::{self, GrantArgs, as_owner, text};
 use crate::failure::Failure;
 use crate::output::say;
 use clap::{Args, Subcommand};
-use meridian_store::seams::read_named_once;
+use meridian_store::seams::open_named_once;
 use serde_json::json;
 use std::io::{BufRead as _, IsTerminal as _};
 use std::path::PathBuf;
@@ -128,8 +128,8 @@ impl PasswordArgs {
     fn read(&self) -> Result<String, Failure> {
         if let Some(file) = &self.password_file {
             let failed = |e| Failure::Usage(format!("--password-file: {} cannot be read: {e}", file.display()));
-            let text = read_named_once(file).map_err(failed)?;
-            let line = first_line(text.as_slice()).map_err(failed)?;
+            // The line may come from a terminal or a pipe, which has no end yet.
+            let line = open_named_once(file).and_then(first_line).map_err(failed)?;
             return there(line, &format!("--password-file: {}", file.display()));
         }
         let failed = |e| Failure::Refused(format!("the password cannot be read: {e}"));

@@ -6,6 +6,7 @@ use crate::failure::Failure;
 use crate::units::count_text;
 use meridian_formats::{OnError, ReadError, ReadOptions, RejectedEvent, Rejects, Report};
 use meridian_model::Invalid;
+use rustix::fs::{Mode, OFlags};
 use serde_json::json;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -27,10 +28,14 @@ impl RejectsFile {
         if args.invalid == "refuse" {
             return Err(Failure::Usage("--rejects: needs --invalid skip or --invalid repair".to_owned()));
         }
-        // An open of a pipe would wait for its reader. A device such as /dev/null is fine.
-        if std::fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo()) {
-            return Err(unwritable(path, &io::Error::other("expected a file, and not a pipe")));
-        }
+        // An open of a pipe waits for a reader; this one fails if there is none. It is held until the next is open.
+        let _with_reader = match std::fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo()) {
+            true => Some(
+                rustix::fs::open(path, OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty())
+                    .map_err(|_| unwritable(path, &io::Error::other("nobody reads this pipe")))?,
+            ),
+            false => None,
+        };
         let file = File::create(path).map_err(|e| unwritable(path, &e))?;
         Ok(Some(RejectsFile { path: path.clone(), out: Arc::new(Mutex::new(BufWriter::new(file))) }))
     }

@@ -25,11 +25,12 @@ pub struct FlatGeobufWriter {
 impl FlatGeobufWriter {
     /// Begins a file of one layer that is to be at this path, which [`FlatGeobufWriter::finish`] does not open.
     pub fn new(path: &Path, name: &str, schema: &Schema) -> Result<FlatGeobufWriter, WriteError> {
-        // Beside the file, where there is room for as much: the folder for temporary files may be missing, or memory.
+        // Beside the file, where there is room for as much: the folder for temporary files may be missing, or memory. It
+        // is used where the target's folder cannot be written, but the target can.
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         Ok(FlatGeobufWriter {
             layer: Layer::new(name, Columns::of_places(schema)?),
-            features: BufWriter::new(tempfile::tempfile_in(folder).map_err(WriteError::of)?),
+            features: BufWriter::new(tempfile::tempfile_in(folder).or_else(|_| tempfile::tempfile()).map_err(WriteError::of)?),
             places: Vec::new(),
             boxes: Vec::new(),
         })

@@ -28,7 +28,7 @@ pub use catalog::{Catalog, CommitError, Newest, Proof};
 pub use clock::{Clock, ManualClock, SkewedClock, SystemClock};
 pub use log_reader::{LogPoll, LogReader};
 pub use memory::{CrashStyle, Failure, FaultKind, MemoryDisk, MemoryStorage, Seam};
-pub use named_file::{read_named, read_named_once, read_named_text, read_named_text_once};
+pub use named_file::{open_named_once, read_named, read_named_once, read_named_text, read_named_text_once};
 pub use objects::{DiskObjects, Object, ObjectWriter, Objects, ReadHint};
 pub use random::{Random, SeededRandom, SystemRandom};
 pub use real::{RealDisk, expect_file};

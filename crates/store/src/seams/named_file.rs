@@ -16,25 +16,33 @@ const BYTES_MAX: u64 = 16 << 20;
 /// A sentence with what was expected, or the error of the file system.
 pub fn read_named(path: &Path) -> io::Result<Vec<u8>> {
     expect_file(path)?;
-    read_bounded(path)
+    read_bounded(File::open(path)?)
 }
 
-/// Reads what a person names at the command line for one read: a file, or a pipe such as `<(command)` and
-/// `/dev/stdin`. A device is read up to the limit.
+/// Opens what a person names at the command line for one read: a file, or a pipe such as `<(command)` and `/dev/stdin`.
+/// Only the open of a pipe waits.
 ///
 /// # Errors
-/// Those of [`read_named`], but for pipes and devices.
-pub fn read_named_once(path: &Path) -> io::Result<Vec<u8>> {
+/// A folder, or the error of the file system.
+pub fn open_named_once(path: &Path) -> io::Result<File> {
     match std::fs::metadata(path)?.is_dir() {
         true => Err(invalid("expected a file or a pipe, and not a folder".to_owned())),
-        false => read_bounded(path),
+        false => File::open(path),
     }
 }
 
-fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
+/// Reads to its end what a person names at the command line for one read. A device is read up to the limit.
+///
+/// # Errors
+/// Those of [`open_named_once`], and a sentence for what is too long.
+pub fn read_named_once(path: &Path) -> io::Result<Vec<u8>> {
+    read_bounded(open_named_once(path)?)
+}
+
+fn read_bounded(file: File) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     // One byte beyond the limit, so that a longer file is noticed without reading it whole.
-    File::open(path)?.take(BYTES_MAX + 1).read_to_end(&mut bytes)?;
+    file.take(BYTES_MAX + 1).read_to_end(&mut bytes)?;
     match bytes.len() as u64 > BYTES_MAX {
         true => Err(invalid(format!("expected at most {} MiB", BYTES_MAX >> 20))),
         false => Ok(bytes),
