@@ -11,6 +11,7 @@ use crate::request::errors;
 use crate::request::quota;
 use crate::request::scope::Scope;
 use crate::response::respond;
+use crate::state::turns::Origin;
 use axum::body::Body;
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -193,7 +194,8 @@ pub async fn delete(state: Scope, Path(name): Path<String>, context: Context) ->
     });
     emptied.await.map_err(Problem::internal)??;
     let (registry, of) = (state.registry.clone(), name.clone());
-    let removed = super::in_turn(&state, move || registry.remove_tenant(&of, tenant.created)).await?;
+    let removed =
+        super::in_turn(&state, Origin::Administration, move || registry.remove_tenant(&of, tenant.created)).await?;
     removed.map_err(errors::access_problem)?;
     state.share_out();
     tracing::info!(by = &*state.caller().name, tenant = name, "tenant removed");
