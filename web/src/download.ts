@@ -84,7 +84,8 @@ async function saveCollection(id: string, query: URLSearchParams, count: number,
     const brokeOff = `The download broke off after ${formatCount(features)} of ${formatCount(count)} events, and nothing is saved: ${messageOf(error)}`;
     say(state, stop.signal.aborted ? cancelled : file.chosen ? `${brokeOff} ${LOST}` : brokeOff);
   } finally {
-    $('download-run').hidden = true;
+    // The progress of a closed dialog may be that of the next download.
+    if (!signal.aborted) $('download-run').hidden = true;
   }
 }
 

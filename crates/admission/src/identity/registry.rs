@@ -208,14 +208,26 @@ impl Registry {
         tokens
     }
 
+    /// Returns a token of a tenant, or of any; `None` if there is none of this id.
+    pub fn token(&self, tenant: Option<&str>, id: &str) -> Option<Token> {
+        let state = self.now.load();
+        let known = state.tokens.get(id).filter(|known| known.recorded)?;
+        tenant.is_none_or(|tenant| known.token.tenant == tenant).then(|| known.token.clone())
+    }
+
     /// Returns the ids of tokens whose records are damaged, and what is wrong with each.
     pub fn damaged_tokens(&self) -> BTreeMap<String, String> {
         self.now.load().damaged.clone()
     }
 
+    /// Returns whether there is a token of this id whose record is damaged.
+    pub fn has_damaged_token(&self, id: &str) -> bool {
+        self.now.load().damaged.contains_key(id)
+    }
+
     /// Removes the record of a damaged token.
     pub fn remove_damaged_token(&self, id: &str) -> Result<(), Fault> {
-        self.change(|seen| match self.now.load().damaged.contains_key(id) {
+        self.change(|seen| match self.has_damaged_token(id) {
             true => self.write(seen, vec![RecordChange::remove(record(KINDS.token, id))]),
             false => Err(Fault::Absent("token", id.to_owned())),
         })

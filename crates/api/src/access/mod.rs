@@ -18,7 +18,8 @@ use crate::request::context::Context;
 use crate::request::errors;
 use crate::request::overload;
 use crate::request::scope::Scope;
-use crate::state::{AppState, turns};
+use crate::state::AppState;
+use crate::state::turns::{self, Origin};
 use axum::body::Body;
 use meridian_admission::identity::Fault;
 use meridian_model::policy::access::Grant;
@@ -58,21 +59,26 @@ pub async fn change<T: Send + 'static>(
         scope.still_valid()?;
         what(&scope).map_err(errors::access_problem)
     };
-    in_turn(state, run).await?
+    in_turn(state, Origin::Administration, run).await?
 }
 
 /// Runs a change of the registry where blocking is allowed, since it syncs files or calls a bucket. The registry makes
 /// its changes one at a time. A change that waits on a thread takes the thread from all other blocking work, so at most
-/// [`turns::RUNNING_MAX`] changes have one. At most [`turns::WAITING_MAX`] others wait for their turn.
+/// [`turns::RUNNING_MAX`] changes have one. At most [`turns::WAITING_MAX`] others wait for their turn, and at most half
+/// as many if they come from sign-ins.
 ///
 /// # Errors
 /// 503 if too many wait already, or its turn does not come in time.
-pub async fn in_turn<T: Send + 'static>(state: &AppState, change: impl FnOnce() -> T + Send + 'static) -> Result<T> {
+pub async fn in_turn<T: Send + 'static>(
+    state: &AppState,
+    origin: Origin,
+    change: impl FnOnce() -> T + Send + 'static,
+) -> Result<T> {
     let busy = || {
         let detail = "too many changes of tokens, tenants, users and sessions wait: nothing was done, try again";
         overload::overloaded(state, detail.to_owned(), turns::RUNNING_MAX)
     };
-    let turn = state.changes.take(state.config.timeout_default).await.ok_or_else(busy)?;
+    let turn = state.changes.take(origin, state.config.timeout_default).await.ok_or_else(busy)?;
     let run = move || {
         let done = change();
         // Held until the change ends, even if its client disconnects.

@@ -8,9 +8,11 @@ use crate::protocol::problem::{Kind, Problem, Result};
 use crate::request::context::Context;
 use crate::request::dispatch::Path;
 use crate::request::errors;
+use crate::request::overload;
 use crate::request::quota;
 use crate::request::scope::Scope;
 use crate::response::respond;
+use crate::state::turns::Origin;
 use axum::body::Body;
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -22,6 +24,9 @@ use meridian_model::policy::quota::Quota;
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// Max number of tenants that are removed at a time: each removal occupies a thread.
+pub const REMOVALS_MAX: usize = 2;
 
 /// Time within which all servers that share tenants learn of a suspension.
 const HEARD: Duration = Duration::from_secs(2);
@@ -165,6 +170,10 @@ pub async fn delete(state: Scope, Path(name): Path<String>, context: Context) ->
     if !tenant.suspended {
         return Err(Problem::new(Kind::Conflict, format!("the tenant {name:?} is in use: suspend it first")));
     }
+    let permit = state.removals.clone().try_acquire_owned().map_err(|_| {
+        let detail = format!("{REMOVALS_MAX} tenants are being removed: try again");
+        overload::overloaded(&state, detail, REMOVALS_MAX)
+    })?;
     // Checked before any of it is removed.
     has_removable(&state, &name)?;
     if state.shares_registry {
@@ -181,6 +190,7 @@ pub async fn delete(state: Scope, Path(name): Path<String>, context: Context) ->
     }
     let (shared, of) = (state.clone(), name.clone());
     let emptied = tokio::task::spawn_blocking(move || {
+        let _permit = permit;
         for collection in shared.backend.list(&of).map_err(errors::store_problem)? {
             is_leaving(&shared, &of, tenant.created)?;
             shared.backend.remove(&of, collection.name()).map_err(errors::store_problem)?;
@@ -193,7 +203,8 @@ pub async fn delete(state: Scope, Path(name): Path<String>, context: Context) ->
     });
     emptied.await.map_err(Problem::internal)??;
     let (registry, of) = (state.registry.clone(), name.clone());
-    let removed = super::in_turn(&state, move || registry.remove_tenant(&of, tenant.created)).await?;
+    let removed =
+        super::in_turn(&state, Origin::Administration, move || registry.remove_tenant(&of, tenant.created)).await?;
     removed.map_err(errors::access_problem)?;
     state.share_out();
     tracing::info!(by = &*state.caller().name, tenant = name, "tenant removed");

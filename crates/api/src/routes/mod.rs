@@ -311,7 +311,7 @@ mod tests {
              *Needs* is the access that a caller must have; `open` routes need none, and ignore an invalid credential. *Class* says when a request takes its permit to run:\n\
              `interactive` first, `write` once its body has arrived, `stream` only while it sends. `reserved` has separate permits, so that an\n\
              overloaded server can still be monitored. `registry` takes a place in the bounded queues of password checks and of changes to\n\
-             tokens, tenants, users and sessions.\n",
+             tokens, tenants, users and sessions. At most two tenants are removed at a time.\n",
         );
         for (tag, about) in TAGS {
             let _ = write!(text, "\n## {tag}\n\n{about}\n\n| Route | Needs | Class | |\n|---|---|---|---|\n");

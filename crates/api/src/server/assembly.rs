@@ -1,7 +1,7 @@
 //! Assembles the state of a server from its features.
 
-use crate::access::issuer_files;
 use crate::access::records::{RECORDS, RecordVault};
+use crate::access::{issuer_files, tenants};
 use crate::cluster::member::Member;
 use crate::config::{ADMINISTRATION_BYTES, ServerConfig};
 use crate::operation::backup;
@@ -98,6 +98,7 @@ impl AppState {
             registry,
             shares_registry,
             changes: Turns::new(turns::RUNNING_MAX, turns::WAITING_MAX),
+            removals: Arc::new(Semaphore::new(tenants::REMOVALS_MAX)),
             gate,
             brief: BriefRuns::default(),
             // A separate gate: a full server must still answer health checks and operators.

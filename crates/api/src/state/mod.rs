@@ -88,6 +88,8 @@ pub struct StateInner {
     pub shares_registry: bool,
     /// Turns of changes of the registry.
     pub changes: Turns,
+    /// Permits for removals of tenants, each of which occupies a thread while collections are removed.
+    pub removals: Arc<Semaphore>,
     /// The callers without a token.
     pub callers: Callers,
     /// Work on passwords.

@@ -9,23 +9,44 @@ pub const RUNNING_MAX: usize = 64;
 /// Max further changes that wait without a thread.
 pub const WAITING_MAX: usize = 256;
 
+/// Where a change comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// A session that begins or ends. Clients without access can cause such changes.
+    SignIn,
+    /// Any other change.
+    Administration,
+}
+
 /// The turns of the changes of the registry.
 pub struct Turns {
     /// Held by the changes that run.
     pub running: Arc<Semaphore>,
     /// Held by the changes that wait.
     waiting: Semaphore,
+    /// Held also by those of them that come from sign-ins.
+    signing_in: Semaphore,
 }
 
 impl Turns {
-    /// Creates turns of which this many run at a time, and this many more wait.
+    /// Creates turns of which this many run at a time, and this many more wait. Sign-ins take at most half of the places
+    /// to wait, so that a flood of them leaves room for revocations.
     pub fn new(running: usize, waiting: usize) -> Turns {
-        Turns { running: Arc::new(Semaphore::new(running)), waiting: Semaphore::new(waiting) }
+        Turns {
+            running: Arc::new(Semaphore::new(running)),
+            waiting: Semaphore::new(waiting),
+            signing_in: Semaphore::new(waiting / 2),
+        }
     }
 
     /// Waits for a turn. `None` at once if too many wait already, and later if it does not come in time.
-    pub async fn take(&self, wait_max: Duration) -> Option<OwnedSemaphorePermit> {
-        // Given back when the wait ends, also because the client disconnects.
+    pub async fn take(&self, origin: Origin, wait_max: Duration) -> Option<OwnedSemaphorePermit> {
+        // Both are given back when the wait ends. A disconnect of the client ends the wait of a sign-in. An act waits on,
+        // since it runs on a task of its own.
+        let _of_sign_ins = match origin {
+            Origin::SignIn => Some(self.signing_in.try_acquire().ok()?),
+            Origin::Administration => None,
+        };
         let _place = self.waiting.try_acquire().ok()?;
         let turn = self.running.clone().acquire_owned();
         tokio::time::timeout(wait_max, turn).await.ok()?.ok()
@@ -42,14 +63,15 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_change_is_refused_at_once_while_too_many_wait() {
         let turns = Turns::new(1, 2);
-        let first = turns.take(LONG).await;
+        let first = turns.take(Origin::Administration, LONG).await;
         assert!(first.is_some());
-        let (mut second, mut third) = (Box::pin(turns.take(LONG)), Box::pin(turns.take(LONG)));
+        let wait = || Box::pin(turns.take(Origin::Administration, LONG));
+        let (mut second, mut third) = (wait(), wait());
         assert!(second.as_mut().now_or_never().is_none());
         assert!(third.as_mut().now_or_never().is_none());
-        assert!(matches!(turns.take(LONG).now_or_never(), Some(None)));
+        assert!(matches!(turns.take(Origin::Administration, LONG).now_or_never(), Some(None)));
         drop(third);
-        let mut fourth = Box::pin(turns.take(LONG));
+        let mut fourth = wait();
         assert!(fourth.as_mut().now_or_never().is_none(), "it waits in the place of the third");
         drop(first);
         let second = second.await;
@@ -61,9 +83,38 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_turn_that_does_not_come_in_time_gives_its_place_back() {
         let turns = Turns::new(1, 1);
-        let first = turns.take(LONG).await;
-        assert!(turns.take(LONG).await.is_none());
+        let first = turns.take(Origin::Administration, LONG).await;
+        assert!(turns.take(Origin::Administration, LONG).await.is_none());
         drop(first);
-        assert!(turns.take(LONG).await.is_some());
+        assert!(turns.take(Origin::Administration, LONG).await.is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_flood_of_sign_ins_leaves_half_of_the_places_to_others() {
+        let turns = Turns::new(1, 4);
+        let first = turns.take(Origin::SignIn, LONG).await;
+        assert!(first.is_some());
+        let wait = |origin| Box::pin(turns.take(origin, LONG));
+        let mut sign_ins = [wait(Origin::SignIn), wait(Origin::SignIn)];
+        assert!(sign_ins.iter_mut().all(|one| one.as_mut().now_or_never().is_none()));
+        assert!(matches!(turns.take(Origin::SignIn, LONG).now_or_never(), Some(None)));
+        let mut revocations = [wait(Origin::Administration), wait(Origin::Administration)];
+        assert!(revocations.iter_mut().all(|one| one.as_mut().now_or_never().is_none()), "they wait");
+        drop(revocations);
+        drop(sign_ins);
+        let mut next = wait(Origin::SignIn);
+        assert!(next.as_mut().now_or_never().is_none(), "it waits in the place of an earlier one");
+        drop(first);
+        assert!(next.await.is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn administration_that_waits_takes_every_place() {
+        let turns = Turns::new(1, 2);
+        let _first = turns.take(Origin::Administration, LONG).await;
+        let wait = || Box::pin(turns.take(Origin::Administration, LONG));
+        let mut waiting = [wait(), wait()];
+        assert!(waiting.iter_mut().all(|one| one.as_mut().now_or_never().is_none()));
+        assert!(matches!(turns.take(Origin::SignIn, LONG).now_or_never(), Some(None)));
     }
 }

@@ -234,6 +234,29 @@ fn changes_that_wait_too_long_for_their_turn_are_refused_and_hold_no_thread() {
 }
 
 #[test]
+fn few_tenants_are_removed_at_a_time_and_more_are_refused_untouched() {
+    let seams = Seams::real();
+    let store = Arc::new(Store::open(Options::ephemeral(), seams.clone()).unwrap());
+    let state = AppState::new(Embedded::new(store.clone()), &seams, ServerConfig::default()).unwrap();
+    let server = Server::of("127.0.0.1:0", store.clone(), state.clone(), None, None);
+    let operator = token(&server, None, json!({ "role": "operator" }));
+    let tenant = |method: &str, path: &str, body: &str| ask(&server, Some(&operator), method, path, body.as_bytes());
+    assert_eq!(tenant("POST", "/tenants", r#"{"name":"harbour"}"#).status, 201);
+    let schema = meridian_model::schema_spec::parse("name:String,*geom:Point").unwrap();
+    store.create("harbour", "ships", schema, Default::default()).unwrap();
+    assert_eq!(tenant("PATCH", "/tenants/harbour", r#"{"suspended":true}"#).status, 200);
+    let all = state.removals.available_permits();
+    let removals = state.removals.clone().try_acquire_many_owned(u32::try_from(all).unwrap()).unwrap();
+    let problem = tenant("DELETE", "/tenants/harbour", "").problem(503);
+    assert!(problem["detail"].as_str().unwrap().contains("tenants are being removed"), "{problem}");
+    assert_eq!(store.list("harbour").len(), 1);
+    drop(removals);
+    assert_eq!(tenant("DELETE", "/tenants/harbour", "").status, 204);
+    assert!(store.list("harbour").is_empty());
+    assert_eq!(state.removals.available_permits(), all);
+}
+
+#[test]
 fn what_other_servers_make_of_a_tenant_until_they_hear_of_its_end_is_removed_too() {
     let bucket = MemoryBucket::new();
     let server = server(&bucket).unwrap();

@@ -135,7 +135,12 @@ fn the_records_hold_everything_but_the_secrets() {
     assert_eq!(again.tokens(Some("other")), std::slice::from_ref(&token));
     assert_eq!(again.tenant("other"), registry.tenant("other"));
     assert_eq!(&*again.caller(&text, NOW).unwrap().tenant, "other");
+    assert_eq!(again.token(Some("other"), &token.id), Some(token.clone()));
+    assert_eq!(again.token(None, &token.id), Some(token.clone()));
+    assert_eq!(again.token(Some(DEFAULT_TENANT), &token.id), None);
+    assert_eq!(again.token(None, "unknown"), None);
     again.revoke_token(Some("other"), &token.id).unwrap();
+    assert_eq!(again.token(None, &token.id), None);
     assert!(Registry::open(vault).unwrap().is_empty());
 }
 
@@ -174,7 +179,9 @@ fn a_damaged_token_locks_out_its_holder_alone_until_it_is_removed() {
     // Changes of others leave it as it is.
     again.create_token(&reader(None, None), NOW).unwrap();
     assert_eq!(again.damaged_tokens().len(), 1);
+    assert!(again.has_damaged_token(&lost.id) && again.token(None, &lost.id).is_none());
     again.remove_damaged_token(&lost.id).unwrap();
+    assert!(!again.has_damaged_token(&lost.id));
     assert!(matches!(again.remove_damaged_token(&lost.id), Err(Fault::Absent(..))));
     assert!(again.damaged_tokens().is_empty() && !vault.records.lock().contains_key(&format!("token-{}", lost.id)));
     // Without the record of a tenant its suspension would be lost.

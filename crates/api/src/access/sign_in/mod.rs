@@ -34,6 +34,7 @@ use crate::request::overload;
 use crate::request::scope::Scope;
 use crate::response::respond;
 use crate::state::AppState;
+use crate::state::turns::Origin;
 use axum::Extension;
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -192,7 +193,8 @@ async fn checked(
 /// Starts a session for a user whose password was verified against this digest.
 async fn begin_session(state: &Scope, login: Login, digest: PasswordDigest) -> Result<(Arc<Session>, String)> {
     let (registry, limits, now) = (state.registry.clone(), state.config.session, state.now());
-    let begun = access::in_turn(state, move || registry.begin_session(&login, &digest, &limits, now)).await?;
+    let begin = move || registry.begin_session(&login, &digest, &limits, now);
+    let begun = access::in_turn(state, Origin::SignIn, begin).await?;
     // `None` if the user has changed meanwhile, or its tenant is suspended.
     begun.map_err(errors::access_problem)?.ok_or_else(wrong)
 }
@@ -224,7 +226,7 @@ pub async fn logout(
 
 async fn end(state: &Scope, text: String) -> Result<()> {
     let registry = state.registry.clone();
-    let ended = access::in_turn(state, move || registry.end_session(&text)).await?;
+    let ended = access::in_turn(state, Origin::SignIn, move || registry.end_session(&text)).await?;
     ended.map(drop).map_err(errors::access_problem)
 }
 

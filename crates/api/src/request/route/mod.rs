@@ -51,9 +51,10 @@ pub enum Class {
     Write,
     /// By a permit for each read, with none in between. The number of open streams has its own limit.
     Stream,
-    /// By a place in the bounded queues of password checks and of the registry's changes (`access::in_turn`). Such a
-    /// request waits for a sync or another server, and computes little else. A permit held meanwhile would keep a
-    /// processor idle, and reserved ones would be open to clients without a credential.
+    /// By a place in the bounded queues of password checks and of the registry's changes (`access::in_turn`). A removal
+    /// of a tenant also needs one of its own few permits. Such a request waits for a sync, for files or for another
+    /// server, and computes little else. A permit to run held meanwhile would keep a processor idle, and reserved ones
+    /// would be open to clients without a credential.
     Registry,
 }
 

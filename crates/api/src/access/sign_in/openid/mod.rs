@@ -16,6 +16,7 @@ use crate::request::dispatch::{Dispatch, Path};
 use crate::request::errors;
 use crate::request::scope::Scope;
 use crate::response::respond;
+use crate::state::turns::Origin;
 use axum::Extension;
 use axum::http::{HeaderValue, Method, header};
 use axum::response::Response;
@@ -137,7 +138,7 @@ async fn begin_session(
     let (name, nonce) = (settings.name.clone(), attempt.nonce());
     let begin = move || registry.begin_session_at(&name, &token, &nonce, &limits, now);
     // In turn, since it waits for other changes of the registry.
-    let begun = access::in_turn(state, begin).await?;
+    let begun = access::in_turn(state, Origin::SignIn, begin).await?;
     begun.map_err(errors::access_problem)?.map_err(|why| {
         tracing::warn!(issuer = &*settings.name, ?why, "an ID token is refused");
         refused(match why {
