@@ -32,7 +32,10 @@ const CONFIRM_ALL: u64 = 1 << 53;
 enum Inner {
     /// A data folder that is not there yet. It is made with the collection, so that a refused input leaves nothing.
     NoFolder(PathBuf),
-    Folder { store: Arc<Store>, collection: Option<Arc<dyn Collection>> },
+    Folder {
+        store: Arc<Store>,
+        collection: Option<Arc<dyn Collection>>,
+    },
     /// A server, and the max body size that it is known to accept, or not known to refuse.
     Server(Server, Cell<usize>),
 }

@@ -30,7 +30,9 @@ impl FlatGeobufWriter {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         Ok(FlatGeobufWriter {
             layer: Layer::new(name, Columns::of_places(schema)?),
-            features: BufWriter::new(tempfile::tempfile_in(folder).or_else(|_| tempfile::tempfile()).map_err(WriteError::of)?),
+            features: BufWriter::new(
+                tempfile::tempfile_in(folder).or_else(|_| tempfile::tempfile()).map_err(WriteError::of)?,
+            ),
             places: Vec::new(),
             boxes: Vec::new(),
         })
