@@ -5,8 +5,8 @@ import pathlib
 import re
 
 import yaml
-from common import DEPLOY, MEMORY_MIN, ROOT, TOOLS, expect, expect_run, port, seconds, size, version
-from program import server
+from common import DEPLOY, MEMORY_MIN, TOOLS, expect, expect_run, port, seconds, size, version
+from program import options, server
 
 
 def containerfile():

@@ -66,13 +66,11 @@ pub fn stage(stage: Stage) -> StageTimer {
 }
 
 /// Runs a part of the current work that is done again if it `is_void`. Then its time counts as [`Stage::VoidTry`], and
-/// what it read does not count. A trace shows its stages below a span of its own.
+/// what it read does not count. A trace has the spans of both.
 pub fn try_once<T>(work: impl FnOnce() -> T, is_void: impl FnOnce(&T) -> bool) -> T {
     let mark = with(|current| current.work.as_ref().map(|work| work.mark()));
-    let mut span = span("try");
-    let done = span.run(work);
+    let done = work();
     if is_void(&done) {
-        span.rename(|| Stage::VoidTry.name().into());
         with(|current| {
             if let (Some(work), Some(mark)) = (&current.work, &mark) {
                 work.void_since(mark, Stage::VoidTry);

@@ -157,6 +157,10 @@ fn first_line(from: impl std::io::Read) -> std::io::Result<String> {
     let mut line = String::new();
     // Bounded, since the file may be an endless device.
     std::io::BufReader::new(from.take(PASSWORD_BYTES_MAX)).read_line(&mut line)?;
+    if line.len() as u64 == PASSWORD_BYTES_MAX {
+        let detail = format!("expected a first line of less than {} KiB", PASSWORD_BYTES_MAX >> 10);
+        return Err(std::io::Error::new(std::io::ErrorKind::InvalidData, detail));
+    }
     // Other white space belongs to the password.
     Ok(line.trim_end_matches(['\r', '\n']).to_owned())
 }

@@ -74,7 +74,7 @@ fn what_is_read_once_may_be_a_pipe_and_is_bounded() {
         meridian(args).ended(2).says(&[option, words]);
     };
     refused("--key", &key("/dev/zero"), "expected at most 16 MiB");
-    refused("--password-file", &password("/dev/zero"), "expected at most 16 MiB");
+    refused("--password-file", &password("/dev/zero"), "a first line of less than 64 KiB");
     refused("--answer", &answer("/dev/zero"), "expected at most 16 MiB");
     let no_folder = "expected a file or a pipe, and not a folder";
     refused("--key", &key("/"), no_folder);
