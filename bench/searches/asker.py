@@ -7,7 +7,7 @@ import time
 import urllib.parse
 
 
-class Answer:
+class SearchResponse:
     """What came of one search."""
 
     def __init__(self, word):
@@ -33,7 +33,7 @@ class Answer:
 
 def ask(port, word, patience=60, **members):
     """Asks for a word and reads to the end; a refusal is an answer without an end."""
-    answer = Answer(word)
+    answer = SearchResponse(word)
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=patience)
     answer.sent = time.monotonic()
     headers = {"Content-Type": "application/json", "Authorization": f"Bearer {word}"}
@@ -88,7 +88,7 @@ class Probe(threading.Thread):
                 self.answers.append(ask(self.port, word, **self.members))
             except (OSError, http.client.HTTPException) as e:
                 # What came of it is not known, and counts against the server.
-                answer = Answer(word)
+                answer = SearchResponse(word)
                 answer.faults.append(f"the connection broke: {e}")
                 self.answers.append(answer)
 

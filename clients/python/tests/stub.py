@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from types import TracebackType
 
-Answer = Callable[[int, str, bytes], bytes]
+Respond = Callable[[int, str, bytes], bytes]
 
 
 def response(status: str, body: bytes = b"", *headers: str) -> bytes:
@@ -19,7 +19,7 @@ def response(status: str, body: bytes = b"", *headers: str) -> bytes:
 class Stub:
     """Answers each connection once by `answer(number, head, body)`, and closes it once `hold` is set, by default at once."""
 
-    def __init__(self, answer: Answer, hold: threading.Event | None = None) -> None:
+    def __init__(self, answer: Respond, hold: threading.Event | None = None) -> None:
         self._hold = hold
         self.heads: list[str] = []
         self._answer = answer

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import urllib3
 from urllib3.response import BaseHTTPResponse
 
-from ._engine import Answer
+from ._engine import EngineResponse
 from .errors import BrokenOff
 
 STREAM = "application/vnd.apache.arrow.stream"
@@ -77,7 +77,7 @@ class Batches:
 
 def _source(answer: BaseHTTPResponse) -> Any:
     """What the reader of Arrow reads from."""
-    if isinstance(answer, Answer):
+    if isinstance(answer, EngineResponse):
         # A read of the engine costs nothing: each part of a batch is copied once, to where it stays.
         return pa.PythonFile(answer.source, mode="r")
     # Reads of the Arrow reader are small; those of a connection should not be.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import meridian_engine
 
 
-class Answer(urllib3.HTTPResponse):
+class EngineResponse(urllib3.HTTPResponse):
     """An answer of the engine, which everything reads as it reads one of a server."""
 
     def __init__(self, engine: Engine, source: meridian_engine.EngineResponse) -> None:
@@ -63,11 +63,11 @@ class Engine:
         self.saved_searches = found.saved_searches
         self._end = weakref.finalize(self, _let_go, folder, found)
 
-    def send(self, method: str, url: str, body: bytes | None, headers: Mapping[str, str], silence: float) -> Answer:
+    def send(self, method: str, url: str, body: bytes | None, headers: Mapping[str, str], silence: float) -> EngineResponse:
         """The answer, its body not yet read."""
         limit = None if math.isinf(silence) else silence
         try:
-            return Answer(self, self._engine.request(method, url.removeprefix(self._url), list(headers.items()), body, limit))
+            return EngineResponse(self, self._engine.request(method, url.removeprefix(self._url), list(headers.items()), body, limit))
         except TimeoutError as error:
             pool: Any = None
             raise urllib3.exceptions.ReadTimeoutError(pool, url, str(error)) from error

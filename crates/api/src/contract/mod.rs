@@ -30,7 +30,7 @@ pub use cluster::{AnsweringServer, ClusterAnswer};
 pub use collections::{Collection, CollectionList, CollectionStatus, Extent, Files, Spatial, Temporal};
 pub use events::{Deleted, Feature, FeatureCollection, LeftOut, Missing, PageTail, Written};
 pub use load::{ClassLoad, Level, Load, MemoryLoad, QuotaLoad, RequestLoad, SlowRequest, TenantLoad};
-pub use places::{Place, Places};
+pub use places::{PlaceRecord, Places};
 pub use searches::{ProviderList, SavedSearchAnswer, SavedSearchList, SearchAnswer};
 pub use tiles::{
     BoundingBox, Layer, TileMatrix, TileMatrixSet, TileMatrixSetItem, TileMatrixSetList, TileSet, TileSetList,
@@ -90,7 +90,7 @@ fn add_responses(generator: &mut SchemaGenerator) {
         Feature, FeatureCollection, Written, Deleted,
         Groups, Density, Tracks, ExplainedItems, ExplainedGroups,
         TileMatrixSetList, TileMatrixSet, TileSetList, TileSet,
-        Place, Places,
+        PlaceRecord, Places,
         SearchAnswer, SavedSearchAnswer, SavedSearchList, ProviderList,
         TokenAnswer, TokenList, TenantInfo, TenantList, UserInfo, UserList, Session, Load, ClusterAnswer<'static>,
         AuditPage,

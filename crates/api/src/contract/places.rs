@@ -6,7 +6,7 @@ use serde::Serialize;
 /// A place.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Place {
+pub struct PlaceRecord {
     /// Its id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
@@ -43,5 +43,5 @@ pub struct Places {
     /// Places in all.
     pub total_places: u64,
     /// The places of the page.
-    pub places: Vec<Place>,
+    pub places: Vec<PlaceRecord>,
 }

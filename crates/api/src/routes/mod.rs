@@ -200,15 +200,15 @@ pub const ROUTES: &[Route] = &[
     route!(GET "/api/v0/places", read Places, Interactive, Handler::of(places::list);
         "listPlaces" "Places" "All places, 25 a page", &["p"], None, 200 "A page of places.", &[("application/json", "Places")]),
     route!(POST "/api/v0/places", write Places, Write, Handler::of(places::create);
-        "createPlace" "Places" "Add a place", &[], Some(RequestBody::small("A place.", &[("application/json", "Place")])), 303 "It is added; `Location` names it.", &[]),
+        "createPlace" "Places" "Add a place", &[], Some(RequestBody::small("A place.", &[("application/json", "PlaceRecord")])), 303 "It is added; `Location` names it.", &[]),
     route!(GET "/api/v0/places/{placeId}", read Places, Interactive, Handler::of(places::get);
-        "getPlace" "Places" "One place", &[], None, 200 "The place.", &[("application/json", "Place")]),
+        "getPlace" "Places" "One place", &[], None, 200 "The place.", &[("application/json", "PlaceRecord")]),
     route!(DELETE "/api/v0/places/{placeId}", write Places, Write, Handler::of(places::delete);
         "deletePlace" "Places" "Delete a place", &[], None, 303 "It is deleted; `Location` names the list.", &[]),
     route!(DELETE "/api/v0/places/deleteAllPlaces", write Places, Write, Handler::of(places::delete_all);
         "deletePlaces" "Places" "Delete all places", &[], None, 303 "They are deleted; `Location` names the list.", &[]),
     route!(GET "/api/v0/places/random", read Places, Interactive, Handler::of(places::random);
-        "randomPlace" "Places" "A random place", &[], None, 200 "A place.", &[("application/json", "Place")]),
+        "randomPlace" "Places" "A random place", &[], None, 200 "A place.", &[("application/json", "PlaceRecord")]),
     route!(GET "/api/v0/places/near/{latitude}/{longitude}", read Places, Interactive, Handler::Near;
         "nearPlaces" "Places" "Places within 0.5 km, nearest first", &["p"], None, 200 "A page of places with their distance in km.", &[("application/json", "Places")]),
     route!(GET "/api/v0/places/near/{latitude}/{longitude}/{radiusKm}", read Places, Interactive, Handler::Near;

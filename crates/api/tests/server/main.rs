@@ -62,6 +62,7 @@ mod providers;
 mod proxies;
 mod quakes;
 mod quotas;
+mod quotas_of_searches;
 mod readers;
 mod reading;
 mod renames;
