@@ -72,6 +72,11 @@ fn a_stream_of_flatgeobuf_is_read_by_gdal_and_loaded_back() {
     let mut response = agent().get(format!("{items}?f=flatgeobuf&properties=size&bbox=0,0,90,90")).call().unwrap();
     let part = folder.path().join("part.fgb");
     std::fs::write(&part, response.body_mut().read_to_vec().unwrap()).unwrap();
+    // The command passes the same bytes on to a pipe.
+    let query = ["query", "spots", "--format", "flatgeobuf", "--url", &server.url];
+    let run = command(&query).output().unwrap();
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    assert!(run.stdout == std::fs::read(&file).unwrap(), "{} bytes", run.stdout.len());
     drop(server);
     let told = |file: &Path| {
         let run = Command::new("ogrinfo").args(["-so", "-al", text(file)]).output().unwrap();
