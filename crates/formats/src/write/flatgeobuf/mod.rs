@@ -2,9 +2,10 @@
 
 mod geometry;
 mod layer;
-mod message;
+mod tables;
 
 pub(crate) use layer::{Layer, Whole};
+pub(crate) use tables::Builder;
 
 use super::columns::{ColumnEncoder, Extras};
 use super::json::selection;
@@ -38,8 +39,10 @@ impl EventWriter for FlatGeobufEvents {
 
     fn write(&mut self, batch: &Batch, seqs: &[Seq], out: &mut Vec<u8>) -> Result<(), WriteError> {
         let rows = self.layer.rows(&self.outgoing.record_batch(batch, seqs)?)?;
+        // For one batch: a stream that waits for its client holds no buffer of the largest feature.
+        let mut builder = Builder::new();
         for row in 0..rows.len {
-            self.layer.feature(&rows, row, out)?;
+            self.layer.feature(&rows, row, &mut builder, out)?;
         }
         Ok(())
     }
