@@ -72,7 +72,7 @@ fn a_stream_of_flatgeobuf_is_read_by_gdal_and_loaded_back() {
     let mut response = agent().get(format!("{items}?f=flatgeobuf&properties=size&bbox=0,0,90,90")).call().unwrap();
     let part = folder.path().join("part.fgb");
     std::fs::write(&part, response.body_mut().read_to_vec().unwrap()).unwrap();
-    // The command passes the same bytes on to a pipe.
+    // The command passes the same bytes on to a pipe, so its layer has the name too.
     let query = ["query", "spots", "--format", "flatgeobuf", "--url", &server.url];
     let run = command(&query).output().unwrap();
     assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
@@ -85,7 +85,15 @@ fn a_stream_of_flatgeobuf_is_read_by_gdal_and_loaded_back() {
         said
     };
     let said = told(&file);
-    for part in ["Geometry: Point", "Feature Count: 3", "WGS 84", "time: DateTime", "size: Real", "name: String"] {
+    for part in [
+        "Layer name: spots",
+        "Geometry: Point",
+        "Feature Count: 3",
+        "WGS 84",
+        "time: DateTime",
+        "size: Real",
+        "name: String",
+    ] {
         assert!(said.contains(part), "{part} is not in {said}");
     }
     let said = told(&part);

@@ -14,9 +14,6 @@ use super::{EventWriter, WriteError};
 use meridian_model::{Batch, Invalid, Schema, Seq};
 use std::sync::Arc;
 
-/// Name of the layer: schemas have no name, and GDAL shows a layer without one as unknown.
-const NAME: &str = "events";
-
 /// A layer whose header gives no number of features.
 pub(crate) struct FlatGeobufEvents {
     outgoing: ColumnEncoder,
@@ -24,10 +21,14 @@ pub(crate) struct FlatGeobufEvents {
 }
 
 impl FlatGeobufEvents {
-    pub(crate) fn new(schema: &Arc<Schema>, properties: Option<&[String]>) -> Result<FlatGeobufEvents, Invalid> {
+    pub(crate) fn new(
+        name: &str,
+        schema: &Arc<Schema>,
+        properties: Option<&[String]>,
+    ) -> Result<FlatGeobufEvents, Invalid> {
         let columns = Columns::of(schema, &selection(schema, properties)?);
         let outgoing = ColumnEncoder::new(schema, properties, Extras::default())?;
-        Ok(FlatGeobufEvents { outgoing, layer: Layer::new(NAME, columns) })
+        Ok(FlatGeobufEvents { outgoing, layer: Layer::new(name, columns) })
     }
 }
 
