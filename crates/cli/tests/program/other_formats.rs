@@ -175,7 +175,8 @@ fn a_preview_shows_the_events_and_writes_nothing() {
     assert!(!missing.exists());
     // The lock of a server keeps a preview only from the schema of a collection that exists.
     let server = Server::start(&missing);
-    meridian_with_input(&args, SPOTS.as_bytes()).ended(0).says(&["is in use by another process", "--url"]);
+    let beside = meridian_with_input(&args, SPOTS.as_bytes()).ended(0).says(&["is in use by another process", "--url"]);
+    assert!(!beside.err.contains("127.0.0.1"), "no address is known: {}", beside.err);
     let asked = ["load", "spots", "-", "--format", "csv", "--preview", "--url", &server.url];
     let run = meridian_with_input(&asked, SPOTS.as_bytes()).ended(0);
     assert!(!run.err.contains("in use"), "{}", run.err);
