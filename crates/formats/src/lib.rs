@@ -52,7 +52,7 @@ pub use infer::{Inference, infer, infer_path, infer_prefix};
 pub use options::{BatchLimits, Epoch, OnError, ReadOptions, Unknown, Watch};
 pub use read::{EventReader, reader, reader_of_bytes, reader_of_path};
 pub use reference::INPUT;
-pub use report::{RejectedEvent, Rejects, Report, SHOWN_MAX};
+pub use report::{RejectedEvent, Rejects, Report, SHOWN_MAX, Unread};
 pub use rest::RestFile;
 pub use write::{
     EventWriter, FeatureWriter, Features, GeoParquetError, GeoParquetWriter, WriteError, named_writer, writer,

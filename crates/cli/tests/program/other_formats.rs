@@ -119,6 +119,20 @@ fn a_file_that_other_programs_packed_is_read_as_it_is() {
 }
 
 #[test]
+fn a_load_of_gpx_counts_the_elements_that_were_not_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let point = "<trkpt lat=\"1\" lon=\"2\"><time>2026-01-01T00:00:00Z</time><atemp>21</atemp></trkpt>";
+    let gpx = format!("<gpx version=\"1.1\"><trk><trkseg>{}</trkseg></trk></gpx>", point.repeat(3));
+    let args = ["load", "hike", "-", "--format", "gpx", "--data", text(folder.path())];
+    meridian_with_input(&args, gpx.as_bytes()).ended(0).says(&["were not read: atemp (3)"]);
+    // The collection is there now: no schema is derived, and no note of a sample names the element.
+    let other = gpx.replace("21</atemp>", "21</atemp><power>250</power>");
+    meridian_with_input(&args, other.as_bytes()).ended(0).says(&["were not read: atemp (3), power (3)"]);
+    let quiet = meridian_with_input(&[&args[..], &["--again", "--quiet"]].concat(), gpx.as_bytes()).ended(0);
+    assert_eq!(quiet.err, "");
+}
+
+#[test]
 fn an_archive_of_tiles_holds_the_tiles_of_the_server() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(&folder.path().join("data"));
