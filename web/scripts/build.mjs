@@ -2,7 +2,7 @@
 // pages need is in there; what both need is in chunks that they share. The style and the scripts of the pages that the
 // server writes have fixed names (`pages.css`, `pages.js`, `api.css`, `api.js`), since the server does not know hashes.
 import { createHash } from 'node:crypto';
-import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync, existsSync, readdirSync, statSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmSync, writeFileSync, existsSync, readdirSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
@@ -90,7 +90,6 @@ for (const page of PAGES) {
     .replace('%SCRIPT%', built(`${page}.ts`));
   writeFileSync(join(dist, `${page}.html`), html);
 }
-copyFileSync(join(web, 'src', 'favicon.svg'), join(dist, 'favicon.svg'));
 
 const total = readdirSync(assets).reduce((sum, name) => sum + statSync(join(assets, name)).size, 0);
 console.log(`web/dist: ${PAGES.length} pages and ${readdirSync(assets).length} assets, ${(total / 1e6).toFixed(2)} MB`);

@@ -8,7 +8,8 @@ import { countries, earthquakes } from './mock/collections.mjs';
 import { aggregate, boxOf, iso, matching, Refusal, sorted, timeOf } from './mock/questions.mjs';
 import { tile } from './mock/tile.mjs';
 
-const dist = join(dirname(dirname(fileURLToPath(import.meta.url))), 'dist');
+const web = dirname(dirname(fileURLToPath(import.meta.url)));
+const dist = join(web, 'dist');
 
 const TYPES = { html: 'text/html; charset=utf-8', js: 'text/javascript', css: 'text/css', json: 'application/json', woff2: 'font/woff2', txt: 'text/plain; charset=utf-8' };
 
@@ -37,7 +38,7 @@ function answer(collections, method, url, send) {
   const parts = url.pathname.split('/').filter(Boolean).map(decodeURIComponent);
   const query = url.searchParams;
   if (parts[0] === 'map') return send(200, TYPES.html, readFileSync(join(dist, 'map.html')));
-  if (parts[0] === 'favicon.svg') return send(200, 'image/svg+xml', readFileSync(join(dist, 'favicon.svg')));
+  if (parts[0] === 'favicon.svg') return send(200, 'image/svg+xml', readFileSync(join(web, 'src', 'favicon.svg')));
   if (parts[0] === 'assets' && parts.length === 2 && existsSync(join(dist, 'assets', parts[1]))) {
     return send(200, TYPES[parts[1].split('.').pop()] ?? 'application/octet-stream', createReadStream(join(dist, 'assets', parts[1])));
   }

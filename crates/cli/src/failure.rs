@@ -27,7 +27,8 @@ impl Failure {
 
     /// Returns the failure of a command that could not open a folder, and could ask a server instead.
     pub fn of_folder(error: StoreError) -> Failure {
-        let hint = "; if that is a server, ask it with --url http://127.0.0.1:7117";
+        // Which address it listens on is not in the folder.
+        let hint = "; if that is a server, give its address with --url";
         match &error {
             StoreError::InUse { .. } => Failure::Refused(format!("{error}{hint}")),
             _ => error.into(),

@@ -52,9 +52,11 @@ pub use infer::{Inference, infer, infer_path, infer_prefix};
 pub use options::{BatchLimits, Epoch, OnError, ReadOptions, Unknown, Watch};
 pub use read::{EventReader, reader, reader_of_bytes, reader_of_path};
 pub use reference::INPUT;
-pub use report::{RejectedEvent, Rejects, Report, SHOWN_MAX};
+pub use report::{RejectedEvent, Rejects, Report, SHOWN_MAX, Unread};
 pub use rest::RestFile;
-pub use write::{EventWriter, FeatureWriter, Features, GeoParquetError, GeoParquetWriter, WriteError, writer};
+pub use write::{
+    EventWriter, FeatureWriter, Features, GeoParquetError, GeoParquetWriter, WriteError, named_writer, writer,
+};
 
 /// Values as the writers put them into JSON, for other writers of JSON.
 pub mod text {

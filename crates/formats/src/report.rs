@@ -1,6 +1,8 @@
 //! Omissions and changes of a reader, for its caller to report.
 
 use meridian_model::Invalid;
+use meridian_model::error::shorten;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::sync::Arc;
@@ -23,6 +25,32 @@ pub struct Report {
     pub heights_dropped: u64,
     /// Events accepted without their ids.
     pub ids_dropped: u64,
+    /// Elements that were not taken, as the format has no column for them.
+    pub unread: Unread,
+}
+
+/// Max names in [`Unread`].
+const UNREAD_MAX: usize = 40;
+
+/// Elements of an input that have content but no column, counted by name.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Unread {
+    /// The first names, at most 40, each with the number of its elements.
+    pub named: BTreeMap<String, u64>,
+    /// Number of elements under further names.
+    pub others: u64,
+}
+
+impl Unread {
+    pub(crate) fn add(&mut self, name: &str, elements: u64) {
+        if let Some(count) = self.named.get_mut(name) {
+            *count += elements;
+        } else if self.named.len() < UNREAD_MAX || self.named.contains_key(&shorten(name)) {
+            *self.named.entry(shorten(name)).or_default() += elements;
+        } else {
+            self.others += elements;
+        }
+    }
 }
 
 impl Report {
@@ -32,6 +60,8 @@ impl Report {
         self.mended += other.mended;
         self.heights_dropped += other.heights_dropped;
         self.ids_dropped += other.ids_dropped;
+        other.unread.named.iter().for_each(|(name, elements)| self.unread.add(name, *elements));
+        self.unread.others += other.unread.others;
         self.skipped_first.extend(other.skipped_first);
         self.skipped_first.truncate(SHOWN_MAX);
         self.mended_first.extend(other.mended_first);

@@ -69,7 +69,7 @@ fn refusal(fault: Fault) -> PyErr {
 
 fn in_use(folder: &Path) -> String {
     format!(
-        "the data folder {} is in use by another process: stop that one; if it is a server, use meridian.connect(\"http://127.0.0.1:7117\")",
+        "the data folder {} is in use by another process: stop that one; if it is a server, use meridian.connect(URL) with its address",
         folder.display()
     )
 }

@@ -2,7 +2,7 @@
 
 use crate::html;
 use crate::pages::unbuilt;
-use crate::protocol::problem::{Problem, Result};
+use crate::protocol::problem::Result;
 use crate::request::dispatch::Path;
 use crate::response::respond;
 use axum::http::StatusCode;
@@ -26,18 +26,13 @@ pub async fn asset(Path(file): Path<String>) -> Result<Response> {
     unbuilt::asset(&file)
 }
 
-/// `GET /favicon.svg`
-pub async fn favicon() -> Result<Response> {
-    Err(Problem::not_found(ABSENT))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[tokio::test]
     async fn every_route_of_the_pages_names_the_feature() {
-        for response in [map().await, search().await, favicon().await.into_response()] {
+        for response in [map().await, search().await] {
             assert_eq!(response.status(), StatusCode::NOT_FOUND);
             let body = axum::body::to_bytes(response.into_body(), 1 << 20).await.unwrap();
             assert!(String::from_utf8_lossy(&body).contains("feature `map`"));

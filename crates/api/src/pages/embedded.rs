@@ -3,7 +3,7 @@
 use crate::config::BaseMap;
 use crate::html;
 use crate::pages::unbuilt;
-use crate::protocol::problem::{Problem, Result};
+use crate::protocol::problem::Result;
 use crate::protocol::web_origin::WebOrigin;
 use crate::request::dispatch::Path;
 use crate::request::scope::Scope;
@@ -94,12 +94,6 @@ pub async fn asset(Path(file): Path<String>) -> Result<Response> {
     });
     let cache = if hashed { "public, max-age=31536000, immutable" } else { "no-cache" };
     Ok(file_response(&file, found, cache))
-}
-
-/// `GET /favicon.svg`: a file at the top level of the build.
-pub async fn favicon() -> Result<Response> {
-    let file = Dist::get("favicon.svg").ok_or_else(|| Problem::not_found("there is no icon"))?;
-    Ok(file_response("favicon.svg", file, "public, max-age=86400"))
 }
 
 fn file_response(name: &str, file: rust_embed::EmbeddedFile, cache: &'static str) -> Response {

@@ -5,6 +5,7 @@ pub mod absent;
 pub mod base_map;
 #[cfg(feature = "map")]
 pub mod embedded;
+pub mod icon;
 mod unbuilt;
 
 #[cfg(not(feature = "map"))]

@@ -10,7 +10,7 @@ mod openapi;
 use crate::access::{self, audit, sign_in};
 use crate::collections::{self, analysis, files, items, live, passages, places, tiles, tilesets};
 use crate::operation::{self, backup, cluster, load};
-use crate::pages::{base_map, embedded};
+use crate::pages::{base_map, embedded, icon};
 use crate::request::route::{Access, Action, Class, Handler, RequestBody, Resource, Route};
 use crate::searches;
 use axum::http::Method;
@@ -293,8 +293,10 @@ pub const ROUTES: &[Route] = &[
         "getBaseMap" "Pages" "A part of the file of tiles that is the operator's base map", &["Range"], None, 206 "The part that `Range` names.", &[("application/vnd.pmtiles", "Binary")]),
     route!(GET "/assets/{file}", open, Interactive, Handler::of(embedded::asset);
         "getAsset" "Pages" "A file of the pages", &["If-None-Match", "Range", "If-Range"], None, 200 "The file.", &[("application/octet-stream", "Binary")]),
-    route!(GET "/favicon.svg", open, Interactive, Handler::of(embedded::favicon);
+    route!(GET "/favicon.svg", open, Interactive, Handler::of(icon::get);
         "getIcon" "Pages" "The icon of the pages", &[], None, 200 "The file.", &[("image/svg+xml", "Binary")]),
+    route!(GET "/favicon.ico", open, Interactive, Handler::of(icon::get);
+        "getDefaultIcon" "Pages" "The same icon, where browsers look for one beside JSON", &[], None, 200 "The file.", &[("image/svg+xml", "Binary")]),
 ];
 
 #[cfg(test)]

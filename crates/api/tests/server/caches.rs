@@ -36,6 +36,9 @@ fn no_shared_cache_gives_a_caller_what_is_for_another() {
     let landing = shared.server.get("/");
     assert!(landing.header("vary").ends_with("Authorization, Cookie, Meridian-Tenant"));
     assert!(!landing.headers.contains_key("cache-control"), "{:?}", landing.headers);
-    let icon = shared.server.ask("GET", "/favicon.svg", &[("authorization", &bearer)], b"");
-    assert!(icon.status == 404 || icon.header("cache-control").starts_with("public"), "{:?}", icon.headers);
+    for path in ["/favicon.svg", "/favicon.ico"] {
+        let icon = shared.server.ask("GET", path, &[("authorization", &bearer)], b"");
+        assert_eq!((icon.status, icon.header("content-type")), (200, "image/svg+xml"), "{path}");
+        assert!(icon.header("cache-control").starts_with("public"), "{:?}", icon.headers);
+    }
 }

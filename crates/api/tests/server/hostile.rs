@@ -293,6 +293,26 @@ fn paths_lead_nowhere_but_to_routes() {
     assert_eq!(server.get("/collections/c").status, 200);
 }
 
+/// Clients resolve such a segment before they send it, to a path that has no route: they reach nothing else by it.
+#[test]
+fn events_whose_id_is_a_dot_or_two_are_found_and_endanger_nothing() {
+    let server = Server::start();
+    server.create("dots", "n:Integer,*geom:Point:srid=4326;meridian.id='given'");
+    server.load("dots", &[point(".", 1.0, 2.0, json!({"n": 1})), point("..", 3.0, 4.0, json!({"n": 2}))]);
+    for (id, resolved) in [(".", "/collections/dots/items/"), ("..", "/collections/dots/")] {
+        assert_eq!(server.json(&format!("/collections/dots/items?id={id}"))["features"][0]["id"], id);
+        // A client that sends the path as it is.
+        assert_eq!(raw(&server, "GET", &format!("/collections/dots/items/{id}")).json()["id"], id);
+        for method in ["GET", "PUT", "DELETE"] {
+            assert_eq!(raw(&server, method, resolved).status, 404, "{method} {resolved}");
+        }
+    }
+    assert_eq!(server.json("/collections/dots")["itemCount"], 2);
+    let path = format!("/collections/dots/items?filter={}", encoded("id = '..'"));
+    let removed = server.ask("DELETE", &path, &[], b"");
+    assert_eq!((removed.status, &removed.json()["deleted"]), (200, &json!(1)));
+}
+
 #[test]
 fn credentials_that_are_forged_expired_revoked_or_of_another_server_get_one_answer() {
     let shared = Shared::start();

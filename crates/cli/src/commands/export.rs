@@ -123,9 +123,7 @@ fn write(client: &Client, args: &ExportArgs, form: Form, partial: &Path) -> Resu
         }
         Form::Tiles => tiles::write(client, args, &parameters, partial)?,
         Form::AsItComes(wire) => streamed(answer(wire)?, partial, file, |answer, out| copy(answer, out).map(drop))?,
-        Form::Collection => {
-            streamed(answer("ndjson")?, partial, file, |answer, out| query::geojson(answer, u64::MAX, out))?
-        }
+        Form::Collection => streamed(answer("ndjson")?, partial, file, |answer, out| query::geojson(answer, out))?,
         Form::ArrowFile => streamed(answer("arrow")?, partial, file, |answer, out| arrow_file(answer, out))?,
     };
     // Before the rename: after a crash the name must not belong to an unwritten file.

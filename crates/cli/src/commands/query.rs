@@ -10,8 +10,6 @@ use std::io::{BufRead, BufReader, IsTerminal, Read, Write};
 
 /// Default rows of a table.
 const TABLE_ROWS: u64 = 10;
-/// Max limit of the API; without a limit it returns all events.
-const LIMIT_MAX: u64 = 10_000;
 
 /// Query the events of a collection
 #[derive(Args, Debug)]
@@ -21,10 +19,12 @@ Examples:
   meridian query earthquakes --bbox -125,32,-114,42 --datetime 2017-01-01/.. --limit 20
   meridian query earthquakes --near 139.69,35.69,200000 --limit 5
   meridian query ships --filter \"vessel = 'v00001'\" --format geojson > track.geojson
+  meridian query earthquakes --filter \"mag > 7\" --format flatgeobuf > strong.fgb
   meridian query earthquakes --sortby=-mag --limit 10 --url http://127.0.0.1:7117
 
 A table shows 10 events unless --limit is given; the other formats return all of them. arrow is
-a stream (.arrows): meridian export writes .arrow files.")]
+a stream (.arrows), and flatgeobuf has no spatial index: meridian export writes .arrow files, and .fgb files
+with an index. The html of the API is a page for browsers, and is not offered here.")]
 pub struct QueryArgs {
     /// Collection to query
     pub collection: String,
@@ -39,8 +39,12 @@ pub struct QueryArgs {
     /// Only these fields, such as mag,place
     #[arg(long, value_name = "FIELDS")]
     pub properties: Option<String>,
-    /// table, geojson, ndjson, csv, geoparquet or arrow
-    #[arg(long, default_value = "table", value_parser = ["table", "geojson", "ndjson", "csv", "geoparquet", "arrow"])]
+    /// table, geojson, geojsonseq, ndjson, csv, geoparquet, arrow or flatgeobuf
+    #[arg(
+        long,
+        default_value = "table",
+        value_parser = ["table", "geojson", "geojsonseq", "ndjson", "csv", "geoparquet", "arrow", "flatgeobuf"]
+    )]
     pub format: String,
     #[command(flatten)]
     pub target: TargetArgs,
@@ -49,56 +53,40 @@ pub struct QueryArgs {
 /// Runs the command.
 pub fn run(args: &QueryArgs) -> Result<(), Failure> {
     let mut parameters = args.selection.parameters()?;
-    let limit = match args.format.as_str() {
-        "table" => Some(args.limit.unwrap_or(TABLE_ROWS)),
-        _ => args.limit,
-    };
-    // These cannot be truncated to a number of events here, so the server must do it.
-    let binary = matches!(args.format.as_str(), "geoparquet" | "arrow");
-    if limit.is_some_and(|n| n > LIMIT_MAX) && (binary || args.sortby.is_some()) {
-        return Err(Failure::Usage(format!(
-            "--limit: at most {LIMIT_MAX} with --sortby, geoparquet and arrow; without a limit all events come"
-        )));
-    }
-    if args.sortby.is_some() && limit.is_none() {
+    let format = args.format.as_str();
+    if args.sortby.is_some() && args.limit.is_none() && format != "table" {
         return Err(Failure::Usage("--sortby needs a --limit".to_owned()));
     }
-    if binary && std::io::stdout().is_terminal() {
-        return Err(Failure::Usage(format!("{} is not for a terminal: send it to a file with >", args.format)));
+    if matches!(format, "geoparquet" | "arrow" | "flatgeobuf") && std::io::stdout().is_terminal() {
+        return Err(Failure::Usage(format!("{format} is not for a terminal: send it to a file with >")));
     }
-    let wire = match args.format.as_str() {
-        "table" | "csv" => "csv",
-        "geojson" | "ndjson" => "ndjson",
+    // None of these has links to further pages, so the server sends all events, or as many as the limit says.
+    let wire = match format {
+        "table" => "csv",
+        "geojson" => "ndjson",
         "geoparquet" => "parquet",
-        _ => "arrow",
+        same => same,
     };
     parameters.push(("f", wire.to_owned()));
+    let rows = args.limit.unwrap_or(TABLE_ROWS);
     // One more than a table shows, to tell whether there are more.
-    let asked = if args.format == "table" { limit.map(|n| n + 1) } else { limit };
-    if let Some(n) = asked.filter(|&n| n <= LIMIT_MAX) {
-        parameters.push(("limit", n.to_string()));
-    }
-    if let Some(fields) = &args.sortby {
-        parameters.push(("sortby", fields.clone()));
-    }
-    if let Some(fields) = &args.properties {
-        parameters.push(("properties", fields.clone()));
+    let limit = if format == "table" { Some(rows.saturating_add(1)) } else { args.limit };
+    for (name, value) in [
+        ("limit", limit.map(|n| n.to_string())),
+        ("sortby", args.sortby.clone()),
+        ("properties", args.properties.clone()),
+    ] {
+        parameters.extend(value.map(|value| (name, value)));
     }
     let client = Client::open(&args.target.resolve())?;
-    let answer = client.stream(&["collections", &args.collection, "items"], &parameters)?;
-    show(answer, &args.format, limit.unwrap_or(u64::MAX))?;
+    let mut answer = client.stream(&["collections", &args.collection, "items"], &parameters)?;
+    match format {
+        "table" => table(answer, rows)?,
+        "geojson" => with_stdout(|out| geojson(answer, out))?,
+        _ => with_stdout(|out| copy(&mut answer, out).map(drop))?,
+    }
     // After the response: a folder's server ends with its client.
     client.close()
-}
-
-fn show(mut answer: Box<dyn Read + '_>, format: &str, most: u64) -> Result<(), Failure> {
-    match format {
-        "table" => table(answer, most),
-        "geojson" => with_stdout(|out| geojson(answer, most, out)),
-        "ndjson" => with_stdout(|out| lines(answer, most, out)),
-        "csv" => with_stdout(|out| csv(answer, most, out)),
-        _ => with_stdout(|out| copy(&mut answer, out).map(drop)),
-    }
 }
 
 fn table(answer: impl Read, most: u64) -> Result<(), Failure> {
@@ -116,54 +104,19 @@ fn table(answer: impl Read, most: u64) -> Result<(), Failure> {
     Ok(())
 }
 
-fn lines(answer: impl Read, most: u64, out: &mut dyn Write) -> Result<(), Failure> {
-    each_line(answer, most, |_, line| {
-        out.write_all(line).and_then(|()| out.write_all(b"\n")).map_err(|e| unwritable(&e))
-    })
-}
-
 /// Writes features, one per line, as one collection.
-pub fn geojson(answer: impl Read, most: u64, out: &mut dyn Write) -> Result<(), Failure> {
+pub fn geojson(answer: impl Read, out: &mut dyn Write) -> Result<(), Failure> {
+    let broken = |e: std::io::Error| Failure::Refused(format!("the answer broke off: {e}"));
     let mut put = |bytes: &[u8]| out.write_all(bytes).map_err(|e| unwritable(&e));
     put(b"{\"type\":\"FeatureCollection\",\"features\":[\n")?;
-    each_line(answer, most, |n, line| {
-        if n > 0 {
-            put(b",\n")?;
-        }
-        put(line)
-    })?;
-    put(b"\n]}\n")
-}
-
-fn each_line(
-    answer: impl Read,
-    most: u64,
-    mut each: impl FnMut(u64, &[u8]) -> Result<(), Failure>,
-) -> Result<(), Failure> {
-    let broken = |e: std::io::Error| Failure::Refused(format!("the answer broke off: {e}"));
     let mut reader = BufReader::with_capacity(1 << 16, answer);
     let mut line = Vec::new();
-    // The limit also ends the read here: without one in the request, the server sends all events.
-    for n in 0..most {
+    let mut between: &[u8] = b"";
+    while reader.read_until(b'\n', &mut line).map_err(broken)? > 0 {
+        put(between)?;
+        put(line.strip_suffix(b"\n").unwrap_or(&line))?;
+        between = b",\n";
         line.clear();
-        if reader.read_until(b'\n', &mut line).map_err(broken)? == 0 {
-            break;
-        }
-        each(n, line.strip_suffix(b"\n").unwrap_or(&line))?;
     }
-    Ok(())
-}
-
-fn csv(answer: impl Read, most: u64, out: &mut dyn Write) -> Result<(), Failure> {
-    if most == u64::MAX {
-        return copy(&mut { answer }, out).map(drop);
-    }
-    // By record, since a quoted text may hold line breaks.
-    let mut reader = csv::ReaderBuilder::new().has_headers(false).from_reader(answer);
-    let mut writer = csv::Writer::from_writer(out);
-    for record in reader.byte_records().take(most.saturating_add(1) as usize) {
-        let record = record.map_err(|e| Failure::Refused(format!("the answer broke off: {e}")))?;
-        writer.write_byte_record(&record).map_err(|e| unwritable(&std::io::Error::other(e)))?;
-    }
-    writer.flush().map_err(|e| unwritable(&e))
+    put(b"\n]}\n")
 }

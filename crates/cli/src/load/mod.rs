@@ -260,7 +260,7 @@ fn load(
     });
     // Before the outcome is returned, so that the user sees how far a failed load got.
     progress.end(report.skipped + u64::from(outcome.is_err()));
-    surplus::tell(&name, &report);
+    surplus::tell(&name, &report, args.quiet);
     outcome?;
     // With --invalid skip an input of the wrong format would otherwise seem to be loaded.
     if counts.written + counts.before == 0 && report.skipped > 0 {

@@ -65,7 +65,7 @@ fn existing(args: &LoadArgs) -> Result<Option<Arc<Schema>>, Failure> {
         if !args.quiet {
             eprintln!(
                 "note: the data folder {folder} is in use by another process: this is the preview of a new collection; \
-                 --url http://127.0.0.1:7117 asks a server whether {} exists",
+                 --url with the address of its server asks whether {} exists",
                 args.collection
             );
         }

@@ -4,7 +4,7 @@ use super::LoadArgs;
 use super::input_name::{STANDARD_INPUT, quoted};
 use crate::failure::Failure;
 use crate::units::count_text;
-use meridian_formats::{OnError, ReadError, ReadOptions, RejectedEvent, Rejects, Report};
+use meridian_formats::{OnError, ReadError, ReadOptions, RejectedEvent, Rejects, Report, Unread};
 use meridian_model::Invalid;
 use rustix::fs::{Mode, OFlags};
 use serde_json::json;
@@ -108,8 +108,9 @@ pub fn hint(name: &str, error: &ReadError, options: &ReadOptions) -> String {
     }
 }
 
-/// Reports which events of an input were left out or changed.
-pub fn tell(input: &str, report: &Report) {
+/// Reports which events of an input were left out or changed, and, unless it is to be quiet, which elements have no
+/// column.
+pub fn tell(input: &str, report: &Report, quiet: bool) {
     let events = |n: u64| if n == 1 { "1 event".to_owned() } else { format!("{} events", count_text(n)) };
     let listed = |list: &[Invalid], of: u64| {
         for one in list {
@@ -133,5 +134,12 @@ pub fn tell(input: &str, report: &Report) {
     }
     if report.ids_dropped > 0 {
         eprintln!("{input}: {} loaded without ids", events(report.ids_dropped));
+    }
+    let Unread { named, others } = &report.unread;
+    if !named.is_empty() && !quiet {
+        let counted = named.iter().map(|(name, elements)| format!("{name} ({})", count_text(*elements)));
+        let others = (*others > 0).then(|| format!("others ({})", count_text(*others)));
+        let list: Vec<String> = counted.chain(others).collect();
+        eprintln!("{input}: elements that have no column and were not read: {}", list.join(", "));
     }
 }

@@ -217,9 +217,16 @@ fn the_same_commands_work_on_a_server() {
     let server = Server::start(&folder.path().join("data"));
     let load = ["load", "spots", "-", "--format", "csv", "--url", &server.url];
     meridian_with_input(&load, SPOTS.as_bytes()).ended(0);
-    for format in ["table", "csv", "ndjson", "geojson"] {
+    for format in ["table", "csv", "ndjson", "geojson", "geojsonseq"] {
         let run = meridian(&["query", "spots", "--format", format, "--url", &server.url]).ended(0);
         assert!(run.out.contains("Berlin"), "{format}: {}", run.out);
+    }
+    // A limit is one of events, in every format.
+    for (format, lines) in [("csv", 3), ("ndjson", 2), ("geojsonseq", 2), ("geojson", 4)] {
+        let limited = ["query", "spots", "--limit", "2", "--format", format, "--url", &server.url];
+        let run = meridian(&limited).ended(0);
+        assert_eq!(run.out.lines().count(), lines, "{format}: {}", run.out);
+        assert_eq!(run.out.matches('\u{1e}').count(), if format == "geojsonseq" { 2 } else { 0 }, "{format}");
     }
     meridian(&["aggregate", "spots", "--by", "name", "--url", &server.url]).ended(0);
     let file = folder.path().join("out.parquet");

@@ -72,6 +72,11 @@ fn a_stream_of_flatgeobuf_is_read_by_gdal_and_loaded_back() {
     let mut response = agent().get(format!("{items}?f=flatgeobuf&properties=size&bbox=0,0,90,90")).call().unwrap();
     let part = folder.path().join("part.fgb");
     std::fs::write(&part, response.body_mut().read_to_vec().unwrap()).unwrap();
+    // The command passes the same bytes on to a pipe, so its layer has the name too.
+    let query = ["query", "spots", "--format", "flatgeobuf", "--url", &server.url];
+    let run = command(&query).output().unwrap();
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    assert!(run.stdout == std::fs::read(&file).unwrap(), "{} bytes", run.stdout.len());
     drop(server);
     let told = |file: &Path| {
         let run = Command::new("ogrinfo").args(["-so", "-al", text(file)]).output().unwrap();
@@ -80,7 +85,15 @@ fn a_stream_of_flatgeobuf_is_read_by_gdal_and_loaded_back() {
         said
     };
     let said = told(&file);
-    for part in ["Geometry: Point", "Feature Count: 3", "WGS 84", "time: DateTime", "size: Real", "name: String"] {
+    for part in [
+        "Layer name: spots",
+        "Geometry: Point",
+        "Feature Count: 3",
+        "WGS 84",
+        "time: DateTime",
+        "size: Real",
+        "name: String",
+    ] {
         assert!(said.contains(part), "{part} is not in {said}");
     }
     let said = told(&part);
@@ -103,6 +116,20 @@ fn a_file_that_other_programs_packed_is_read_as_it_is() {
         let run = meridian(&["load", kind, text(&corpus.join(name)), "--data", at]).ended(0);
         assert!(run.out.contains(&format!("{kind}: {events} events in")), "{name}: {}", run.out);
     }
+}
+
+#[test]
+fn a_load_of_gpx_counts_the_elements_that_were_not_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let point = "<trkpt lat=\"1\" lon=\"2\"><time>2026-01-01T00:00:00Z</time><atemp>21</atemp></trkpt>";
+    let gpx = format!("<gpx version=\"1.1\"><trk><trkseg>{}</trkseg></trk></gpx>", point.repeat(3));
+    let args = ["load", "hike", "-", "--format", "gpx", "--data", text(folder.path())];
+    meridian_with_input(&args, gpx.as_bytes()).ended(0).says(&["were not read: atemp (3)"]);
+    // The collection is there now: no schema is derived, and no note of a sample names the element.
+    let other = gpx.replace("21</atemp>", "21</atemp><power>250</power>");
+    meridian_with_input(&args, other.as_bytes()).ended(0).says(&["were not read: atemp (3), power (3)"]);
+    let quiet = meridian_with_input(&[&args[..], &["--again", "--quiet"]].concat(), gpx.as_bytes()).ended(0);
+    assert_eq!(quiet.err, "");
 }
 
 #[test]
@@ -162,7 +189,8 @@ fn a_preview_shows_the_events_and_writes_nothing() {
     assert!(!missing.exists());
     // The lock of a server keeps a preview only from the schema of a collection that exists.
     let server = Server::start(&missing);
-    meridian_with_input(&args, SPOTS.as_bytes()).ended(0).says(&["is in use by another process", "--url"]);
+    let beside = meridian_with_input(&args, SPOTS.as_bytes()).ended(0).says(&["is in use by another process", "--url"]);
+    assert!(!beside.err.contains("127.0.0.1"), "no address is known: {}", beside.err);
     let asked = ["load", "spots", "-", "--format", "csv", "--preview", "--url", &server.url];
     let run = meridian_with_input(&asked, SPOTS.as_bytes()).ended(0);
     assert!(!run.err.contains("in use"), "{}", run.err);

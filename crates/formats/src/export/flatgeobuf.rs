@@ -1,7 +1,7 @@
 //! FlatGeobuf, with its spatial index.
 
 use crate::write::WriteError;
-use crate::write::flatgeobuf::{Layer, Whole};
+use crate::write::flatgeobuf::{Builder, Layer, Whole};
 use crate::write::table::Columns;
 use arrow_array::RecordBatch;
 use flatgeobuf::packed_r_tree::{NodeItem, PackedRTree, calc_extent, hilbert_sort};
@@ -42,10 +42,10 @@ impl FlatGeobufWriter {
     /// Adds the events of a batch.
     pub fn write(&mut self, batch: &RecordBatch) -> Result<(), WriteError> {
         let rows = self.layer.rows(batch)?;
-        let mut feature = Vec::new();
+        let (mut builder, mut feature) = (Builder::new(), Vec::new());
         for row in 0..rows.len {
             feature.clear();
-            let sides = self.layer.feature(&rows, row, &mut feature)?;
+            let sides = self.layer.feature(&rows, row, &mut builder, &mut feature)?;
             self.features.write_all(&feature).map_err(WriteError::of)?;
             let start = self.places.last().map_or(0, |place| place.end);
             // A feature without a place has an empty box, which no search finds.

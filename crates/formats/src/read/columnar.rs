@@ -6,6 +6,7 @@ use crate::columns::Column;
 use crate::error::{Fault, ReadError};
 use crate::geo_metadata::GeoColumns;
 use crate::options::{BatchLimits, ReadOptions};
+use crate::report::Unread;
 use crate::roles::{Role, Roles};
 use crate::survey::{EventNotes, Survey};
 use arrow_array::RecordBatch;
@@ -28,6 +29,11 @@ pub(crate) trait Batches: Send {
     fn notes(&self) -> Vec<String> {
         Vec::new()
     }
+
+    /// Returns what was not taken so far.
+    fn unread(&self) -> Unread {
+        Unread::default()
+    }
 }
 
 impl<B: Batches + ?Sized> Batches for Box<B> {
@@ -45,6 +51,10 @@ impl<B: Batches + ?Sized> Batches for Box<B> {
 
     fn notes(&self) -> Vec<String> {
         (**self).notes()
+    }
+
+    fn unread(&self) -> Unread {
+        (**self).unread()
     }
 }
 
@@ -223,6 +233,10 @@ impl<B: Batches> Records for ColumnEvents<B> {
 
     fn noted(&mut self) -> EventNotes {
         self.survey.take()
+    }
+
+    fn unread(&self) -> Unread {
+        self.batches.unread()
     }
 }
 

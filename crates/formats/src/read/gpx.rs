@@ -5,13 +5,13 @@ use super::xml::{Part, Xml, attribute};
 use crate::error::Fault;
 use crate::instant;
 use crate::options::ReadOptions;
+use crate::report::Unread;
 use crate::roles::list;
 use crate::values::float;
 use crate::wkb_out::{Parts, Position};
 use jiff::tz::TimeZone;
 use meridian_model::Invalid;
 use meridian_model::error::shorten;
-use std::collections::BTreeSet;
 use std::io::Read;
 
 /// Columns after the geometry, with the element of each number or text.
@@ -47,8 +47,6 @@ const SEGMENT: usize = 3;
 const TIME: usize = 4;
 /// Columns from here on have the name of their element.
 const ELEMENTS: usize = 5;
-/// Max names of elements without a column that are kept for the note.
-const UNREAD_MAX: usize = 40;
 
 /// Points of a GPX document.
 pub(crate) struct Gpx {
@@ -62,7 +60,7 @@ pub(crate) struct Gpx {
     /// Names of the open elements.
     path: Vec<String>,
     /// Elements of points, tracks and routes that have content but no column.
-    unread: BTreeSet<String>,
+    unread: Unread,
 }
 
 impl Gpx {
@@ -74,18 +72,12 @@ impl Gpx {
             tracks: 0,
             segment: 0,
             path: Vec::new(),
-            unread: BTreeSet::new(),
+            unread: Unread::default(),
         }
     }
 
     fn track(&self) -> String {
         self.name.clone().unwrap_or_else(|| self.tracks.to_string())
-    }
-
-    fn leave(&mut self, name: impl AsRef<str>) {
-        if self.unread.len() < UNREAD_MAX {
-            self.unread.insert(shorten(name.as_ref()));
-        }
     }
 
     /// Reads a point to its end.
@@ -107,7 +99,7 @@ impl Gpx {
                     // The text and type of a link are not the point's.
                     if name == "link" && link.is_none() {
                         link = Some(depth);
-                        self.leave(&name);
+                        self.unread.add(&name, 1);
                     }
                     depth += 1;
                 }
@@ -118,7 +110,7 @@ impl Gpx {
                     } else if depth > 0 && !text.is_empty() {
                         match value(&name, &text, row) {
                             Ok(true) => {}
-                            Ok(false) => self.leave(&name),
+                            Ok(false) => self.unread.add(&name, 1),
                             Err(mistake) => keep(Err(mistake)),
                         }
                     }
@@ -167,10 +159,14 @@ impl Source for Gpx {
     }
 
     fn notes(&self) -> Vec<String> {
-        let names: Vec<String> = self.unread.iter().cloned().collect();
+        let names: Vec<String> = self.unread.named.keys().cloned().collect();
         let note =
             (!names.is_empty()).then(|| format!("elements that have no column and are not read: {}", list(&names)));
         note.into_iter().collect()
+    }
+
+    fn unread(&self) -> Unread {
+        self.unread.clone()
     }
 
     fn next(&mut self, row: &mut Row) -> Result<bool, Fault> {
@@ -204,8 +200,7 @@ impl Source for Gpx {
                     } else if let Some(track) = of_track
                         && (!text.is_empty() || name == "link")
                     {
-                        let name = format!("{name} of {track}");
-                        self.leave(name);
+                        self.unread.add(&format!("{name} of {track}"), 1);
                     }
                 }
                 Part::End if self.begun => return Ok(false),

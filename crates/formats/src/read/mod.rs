@@ -32,7 +32,7 @@ use crate::error::{Fault, MISTAKES_MAX, ReadError};
 use crate::format::Format;
 use crate::json::Json;
 use crate::options::{BatchLimits, OnError, ReadOptions, Watch};
-use crate::report::{RejectedEvent, Rejects, Report};
+use crate::report::{RejectedEvent, Rejects, Report, Unread};
 use crate::roles::list;
 use crate::survey::EventNotes;
 use bytes::{Buf, Bytes};
@@ -172,6 +172,11 @@ pub(crate) trait Records: Send {
 
     /// Takes the notes on the last record returned.
     fn noted(&mut self) -> EventNotes;
+
+    /// Returns what was not taken so far, of a format that has elements without a column.
+    fn unread(&self) -> Unread {
+        Unread::default()
+    }
 
     /// Returns the last record as JSON, if the format has text records.
     fn raw(&self) -> Option<String> {
@@ -361,6 +366,6 @@ impl<R: Records> EventReader for Events<R> {
     }
 
     fn report(&self) -> Report {
-        self.report.clone()
+        Report { unread: self.records.unread(), ..self.report.clone() }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::columnar::{Batches, ColumnScope};
 use crate::error::Fault;
+use crate::report::Unread;
 use arrow_array::builder::{
     BinaryBuilder, BooleanBuilder, Date32Builder, Float64Builder, Int64Builder, StringBuilder,
     TimestampMicrosecondBuilder,
@@ -57,6 +58,11 @@ pub(crate) trait Source: Send {
     /// Returns the assumptions about the source so far, once it is open: sentences for the user of a load.
     fn notes(&self) -> Vec<String> {
         Vec::new()
+    }
+
+    /// Returns what was not taken so far.
+    fn unread(&self) -> Unread {
+        Unread::default()
     }
 }
 
@@ -234,6 +240,10 @@ impl<S: Source> Batches for RecordBatcher<S> {
 
     fn notes(&self) -> Vec<String> {
         self.source.notes()
+    }
+
+    fn unread(&self) -> Unread {
+        self.source.unread()
     }
 
     fn next(&mut self) -> Result<Option<RecordBatch>, Fault> {

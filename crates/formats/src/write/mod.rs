@@ -54,6 +54,17 @@ pub fn writer(
     schema: &Arc<Schema>,
     properties: Option<&[String]>,
 ) -> Result<Box<dyn EventWriter>, Invalid> {
+    named_writer("events", format, schema, properties)
+}
+
+/// Like [`writer`]. A format that has a name for its events, as FlatGeobuf for its layer, gets this one: schemas have
+/// none.
+pub fn named_writer(
+    name: &str,
+    format: Format,
+    schema: &Arc<Schema>,
+    properties: Option<&[String]>,
+) -> Result<Box<dyn EventWriter>, Invalid> {
     let json = |framing| Ok(Box::new(JsonEvents::new(FeatureWriter::new(schema, properties)?, framing)) as Box<_>);
     match format {
         Format::GeoJson => json(Framing::Collection),
@@ -61,7 +72,7 @@ pub fn writer(
         Format::NdJson => json(Framing::Lines),
         Format::Csv => Ok(Box::new(csv::CsvEvents::new(schema, properties)?)),
         Format::Arrow => Ok(Box::new(arrow::ArrowEvents::new(schema, properties)?)),
-        Format::FlatGeobuf => Ok(Box::new(flatgeobuf::FlatGeobufEvents::new(schema, properties)?)),
+        Format::FlatGeobuf => Ok(Box::new(flatgeobuf::FlatGeobufEvents::new(name, schema, properties)?)),
         Format::GeoParquet => Ok(Box::new(parquet::ParquetEvents::new(schema, properties)?)),
         other => Err(Invalid::field("f", format!("{other} is read but not written here"))),
     }

@@ -1,7 +1,7 @@
 //! GPX, element by element.
 
 use crate::common::read_all;
-use meridian_formats::{BatchLimits, Format, ReadOptions, infer};
+use meridian_formats::{BatchLimits, Format, ReadOptions, infer, reader};
 use meridian_model::FieldColumn;
 use std::io::Cursor;
 use std::sync::Arc;
@@ -47,4 +47,35 @@ fn elements_of_the_standard_are_columns_and_others_are_named() {
         assert_eq!(value(name).as_deref(), Some(expected), "{name}");
     }
     assert_eq!(value("type"), None, "the type of a link is not the point's");
+}
+
+/// The sample for a schema ends long before the input may.
+#[test]
+fn elements_without_a_column_are_counted_to_the_end_of_the_input() {
+    let mut text = String::from("<gpx version=\"1.1\"><trk><trkseg>");
+    for n in 0..5_000 {
+        text += "<trkpt lat=\"1\" lon=\"2\"><time>2026-01-01T00:00:00Z</time>";
+        if n >= 3_000 {
+            text += "<extensions><power>250</power><hr>120</hr></extensions>";
+        }
+        text += "</trkpt>";
+    }
+    text += "<trkpt lat=\"1\" lon=\"2\"><time>2026-01-01T00:00:00Z</time>";
+    // More names than are kept.
+    (0..100).for_each(|n| text += &format!("<own{n:02}>1</own{n:02}>"));
+    text += "</trkpt></trkseg></trk></gpx>";
+    let input = || Box::new(Cursor::new(text.clone().into_bytes()));
+    let options = ReadOptions { sample_rows: 100, ..ReadOptions::default() };
+    let inferred = infer(Format::Gpx, input(), &options).unwrap();
+    assert!(!inferred.notes.iter().any(|note| note.contains("power")), "{:?}", inferred.notes);
+    let mut events = reader(Format::Gpx, input(), Arc::new(inferred.schema), &options).unwrap();
+    let mut rows = 0;
+    while let Some(batch) = events.next_batch(&BatchLimits::default()).unwrap() {
+        rows += batch.rows();
+    }
+    assert_eq!(rows, 5_001);
+    let unread = events.report().unread;
+    assert_eq!((unread.named["power"], unread.named["own00"]), (2_000, 1));
+    assert!(!unread.named.contains_key("hr"), "it has a column");
+    assert_eq!((unread.named.len(), unread.others), (40, 61));
 }

@@ -29,7 +29,8 @@ pub(super) async fn answer(
     let url = context.this_url();
     stream::stream(state, run, context.arrived, move |sink, control| {
         let mut rows = query(&request, &*collection, control)?;
-        let (mut writer, mut held) = (writer(&request, &rows.head().schema)?, control.share());
+        let mut writer = writer(collection.name(), &request, &rows.head().schema)?;
+        let mut held = control.share();
         // A page is computed before the head is sent, so that the head can link to the next page. Meanwhile it is
         // charged as a response.
         if !request.is_streamed() {

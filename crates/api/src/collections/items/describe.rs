@@ -27,7 +27,7 @@ pub(super) async fn answer(
         let rows = query(&request, &*collection, control)?;
         let (seq, schema) = (rows.head().seq.clone(), rows.head().schema.clone());
         let mut first = Vec::new();
-        writer(&request, &schema)?.start(&mut first).map_err(Problem::internal)?;
+        writer(collection.name(), &request, &schema)?.start(&mut first).map_err(Problem::internal)?;
         let all = matched(&request, &*collection, &*rows, 0, true, control)?;
         let rows = request.items.limit.map_or(all, |limit| all.map(|all| all.min(limit as u64)));
         let cuts = match parts {

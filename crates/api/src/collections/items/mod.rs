@@ -211,8 +211,8 @@ pub async fn get(state: Scope, Path(name): Path<String>, context: Context) -> Re
     }
 }
 
-/// Returns the writer of a bulk format.
-fn writer(request: &ItemsRequest, schema: &Arc<Schema>) -> Result<Box<dyn EventWriter>> {
+/// Returns the writer of a bulk format, for events of the collection of this name.
+fn writer(name: &str, request: &ItemsRequest, schema: &Arc<Schema>) -> Result<Box<dyn EventWriter>> {
     let format = match request.format {
         Format::Json | Format::Html => meridian_formats::Format::GeoJson,
         Format::Csv => meridian_formats::Format::Csv,
@@ -222,7 +222,7 @@ fn writer(request: &ItemsRequest, schema: &Arc<Schema>) -> Result<Box<dyn EventW
         Format::Parquet => meridian_formats::Format::GeoParquet,
         Format::FlatGeobuf => meridian_formats::Format::FlatGeobuf,
     };
-    meridian_formats::writer(format, schema, fields_of(request, schema).as_deref())
+    meridian_formats::named_writer(name, format, schema, fields_of(request, schema).as_deref())
         .map_err(|e| Problem::invalid_parameter("f", e))
 }
 

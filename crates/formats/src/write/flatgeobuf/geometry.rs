@@ -1,7 +1,8 @@
 //! Shapes as tables of FlatGeobuf.
 
-use super::message::{Message, Slot};
+use super::tables::{Builder, GEOMETRY_ENDS, GEOMETRY_PARTS, GEOMETRY_POSITIONS, GEOMETRY_TYPE, Table};
 use crate::write::WriteError;
+use flatbuffers::{TableUnfinishedWIPOffset, WIPOffset};
 use geo_types::{Coord, Geometry, MultiLineString, MultiPoint, MultiPolygon, Polygon};
 use meridian_model::GeometryType;
 use meridian_model::geometry::kind;
@@ -33,73 +34,70 @@ pub(super) fn typed(shape: Geometry<f64>, layer: GeometryType) -> Result<Geometr
     }
 }
 
-/// Appends a shape, to which the offset at `from` leads. In a layer of any type it has its own.
-pub(super) fn write(
-    message: &mut Message<'_>,
-    from: usize,
-    shape: &Geometry<f64>,
-    layer: GeometryType,
-) -> Result<(), WriteError> {
-    let own = match layer {
-        GeometryType::Any => kind(shape).map_or(Slot::Absent, |kind| Slot::Byte(code(kind))),
-        _ => Slot::Absent,
-    };
-    match shape {
-        Geometry::Point(point) => simple(message, from, own, &[std::slice::from_ref(&point.0)], false),
-        Geometry::LineString(line) => simple(message, from, own, &[line.0.as_slice()], false),
-        Geometry::Polygon(polygon) => simple_polygon(message, from, own, polygon),
+/// Builds a shape. In a layer of any type it has its own.
+pub(super) fn write(builder: &mut Builder, shape: &Geometry<f64>, layer: GeometryType) -> Result<Table, WriteError> {
+    let own = if layer == GeometryType::Any { kind(shape).map(code) } else { None };
+    Ok(match shape {
+        Geometry::Point(point) => simple(builder, own, &[std::slice::from_ref(&point.0)], false),
+        Geometry::LineString(line) => simple(builder, own, &[line.0.as_slice()], false),
+        Geometry::Polygon(polygon) => simple_polygon(builder, own, polygon),
         Geometry::MultiPoint(points) => {
             let points: Vec<&[Coord<f64>]> = points.0.iter().map(|point| std::slice::from_ref(&point.0)).collect();
-            simple(message, from, own, &points, false);
+            simple(builder, own, &points, false)
         }
         Geometry::MultiLineString(lines) => {
             let lines: Vec<&[Coord<f64>]> = lines.0.iter().map(|line| line.0.as_slice()).collect();
             // Also the end of an only part: GDAL does not read a multi-line without it.
-            simple(message, from, own, &lines, true);
+            simple(builder, own, &lines, true)
         }
         Geometry::MultiPolygon(polygons) => {
-            let [.., parts] = message.table(from, fields(Slot::Absent, Slot::Absent, own, Slot::Offset));
-            let parts = message.offsets(parts, polygons.0.len());
-            parts.zip(&polygons.0).for_each(|(at, part)| simple_polygon(message, at, Slot::Absent, part));
+            let parts: Vec<Table> = polygons.0.iter().map(|part| simple_polygon(builder, None, part)).collect();
+            let parts = builder.create_vector(&parts);
+            let table = builder.start_table();
+            builder.push_slot_always(GEOMETRY_PARTS, parts);
+            end(builder, table, own)
         }
         _ => return Err(WriteError("a shape of a type that collections do not have".to_owned())),
-    }
-    Ok(())
+    })
 }
 
-/// The fields of a geometry: the ends of its parts, its positions, its type, and parts with geometries of their own.
-fn fields(ends: Slot, positions: Slot, own: Slot, parts: Slot) -> [Slot; 8] {
-    let none = Slot::Absent;
-    [ends, positions, none, none, none, none, own, parts]
-}
-
-fn simple_polygon(message: &mut Message<'_>, from: usize, own: Slot, polygon: &Polygon<f64>) {
+fn simple_polygon(builder: &mut Builder, own: Option<u8>, polygon: &Polygon<f64>) -> Table {
     let rings: Vec<&[Coord<f64>]> =
         std::iter::once(polygon.exterior()).chain(polygon.interiors()).map(|ring| ring.0.as_slice()).collect();
-    simple(message, from, own, &rings, rings.len() > 1);
+    simple(builder, own, &rings, rings.len() > 1)
 }
 
-/// Appends a geometry of positions, in parts.
-fn simple(message: &mut Message<'_>, from: usize, own: Slot, parts: &[&[Coord<f64>]], has_ends: bool) {
-    let ends_slot = if has_ends { Slot::Offset } else { Slot::Absent };
-    let [ends, positions] = match own {
-        // Without the fields after the positions: most shapes are points, where these bytes count.
-        Slot::Absent => message.table(from, [ends_slot, Slot::Offset]),
-        own => {
-            let [ends, positions, ..] = message.table(from, fields(ends_slot, Slot::Offset, own, Slot::Absent));
-            [ends, positions]
-        }
-    };
-    if has_ends {
-        let mut end = 0;
-        let all: Vec<u32> = parts
-            .iter()
-            .map(|part| {
-                end += part.len() as u32;
-                end
-            })
-            .collect();
-        message.counts(ends, &all);
+/// Builds a geometry of positions, in parts.
+fn simple(builder: &mut Builder, own: Option<u8>, parts: &[&[Coord<f64>]], has_ends: bool) -> Table {
+    let numbers = 2 * parts.iter().map(|part| part.len()).sum::<usize>();
+    // The builder goes back to front.
+    builder.start_vector::<f64>(numbers);
+    for at in parts.iter().rev().flat_map(|part| part.iter().rev()) {
+        builder.push(at.y);
+        builder.push(at.x);
     }
-    message.floats(positions, parts.iter().flat_map(|part| part.iter()).flat_map(|at| [at.x, at.y]));
+    let positions = builder.end_vector::<f64>(numbers);
+    let ends = has_ends.then(|| {
+        let mut end = 0;
+        let ends = parts.iter().map(|part| {
+            end += part.len() as u32;
+            end
+        });
+        let ends: Vec<u32> = ends.collect();
+        builder.create_vector(&ends)
+    });
+    let table = builder.start_table();
+    if let Some(ends) = ends {
+        builder.push_slot_always(GEOMETRY_ENDS, ends);
+    }
+    builder.push_slot_always(GEOMETRY_POSITIONS, positions);
+    end(builder, table, own)
+}
+
+/// Ends the table of a geometry. Most have no type of their own: shapes are mostly points, where its bytes count.
+fn end(builder: &mut Builder, table: WIPOffset<TableUnfinishedWIPOffset>, own: Option<u8>) -> Table {
+    if let Some(own) = own {
+        builder.push_slot_always(GEOMETRY_TYPE, own);
+    }
+    builder.end_table(table)
 }

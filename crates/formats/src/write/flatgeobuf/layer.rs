@@ -1,7 +1,7 @@
 //! A layer of FlatGeobuf: its header, and its features one by one.
 
 use super::geometry;
-use super::message::{Message, Slot};
+use super::tables::*;
 use crate::columns::Column;
 use crate::instant;
 use crate::write::WriteError;
@@ -37,40 +37,29 @@ impl Layer {
 
     /// Appends the mark and the header.
     pub(crate) fn header(&self, whole: Whole, out: &mut Vec<u8>) {
+        let mut builder = Builder::new();
+        let columns: Vec<Table> =
+            self.columns.named.iter().map(|(name, kind)| column(&mut builder, name, *kind)).collect();
+        let columns = builder.create_vector(&columns);
+        let system = system(&mut builder);
+        let envelope = whole.sides.map(|sides| builder.create_vector(&sides));
+        let name = builder.create_string(&self.name);
+        let header = builder.start_table();
+        builder.push_slot_always(HEADER_FEATURES, whole.features);
+        builder.push_slot_always(HEADER_NAME, name);
+        if let Some(envelope) = envelope {
+            builder.push_slot_always(HEADER_ENVELOPE, envelope);
+        }
+        builder.push_slot_always(HEADER_COLUMNS, columns);
+        builder.push_slot_always(HEADER_SYSTEM, system);
+        // Written also if 0: the default is 16.
+        builder.push_slot_always(HEADER_NODE_SIZE, whole.node_size);
+        // Heights and measures are not stored: the fields that announce them are left out.
+        builder.push_slot_always(HEADER_TYPE, geometry::code(self.columns.shape));
+        let header = builder.end_table(header);
+        builder.finish_size_prefixed(header, None);
         out.extend_from_slice(&MAGIC);
-        let mut message = Message::begin(out);
-        let none = Slot::Absent;
-        // Heights and measures are not stored: the fields after the type say that there are none.
-        let [name, envelope, _, _, _, _, _, columns, _, _, system] = message.table(
-            Message::ROOT,
-            [
-                Slot::Offset,
-                if whole.sides.is_some() { Slot::Offset } else { none },
-                Slot::Byte(geometry::code(self.columns.shape)),
-                none,
-                none,
-                none,
-                none,
-                Slot::Offset,
-                Slot::Long(whole.features),
-                // Written also if 0: the default is 16.
-                Slot::Short(whole.node_size),
-                Slot::Offset,
-            ],
-        );
-        message.text(name, &self.name);
-        if let Some(sides) = whole.sides {
-            message.floats(envelope, sides.into_iter());
-        }
-        let entries = message.offsets(columns, self.columns.named.len());
-        for (entry, (name, kind)) in entries.zip(&self.columns.named) {
-            let [at, _] = message.table(entry, [Slot::Offset, Slot::Byte(code(*kind))]);
-            message.text(at, name);
-        }
-        let [organization, _, name] = message.table(system, [Slot::Offset, Slot::Int(4326), Slot::Offset]);
-        message.text(organization, "EPSG");
-        message.text(name, "WGS 84");
-        message.end();
+        out.extend_from_slice(builder.finished_data());
     }
 
     /// Looks up the columns of a batch.
@@ -78,28 +67,61 @@ impl Layer {
         self.columns.rows(batch)
     }
 
-    /// Appends a row. Returns west, south, east and north of its shape, if it has one.
-    pub(crate) fn feature(&self, rows: &Rows, row: usize, out: &mut Vec<u8>) -> Result<Option<[f64; 4]>, WriteError> {
-        let layer = self.columns.shape;
+    /// Appends a row, built in the buffer of the builder. Returns west, south, east and north of its shape, if it has
+    /// one.
+    pub(crate) fn feature(
+        &self,
+        rows: &Rows,
+        row: usize,
+        builder: &mut Builder,
+        out: &mut Vec<u8>,
+    ) -> Result<Option<[f64; 4]>, WriteError> {
+        builder.reset();
         let shape = rows.shape(row).map(from_wkb).transpose().map_err(WriteError::of)?;
         // GDAL takes a file with an empty geometry for damaged: a feature without positions has none.
         let placed = shape.and_then(|shape| sides(&shape).map(|sides| (shape, sides)));
-        let mut message = Message::begin(out);
-        let slot = if placed.is_some() { Slot::Offset } else { Slot::Absent };
-        let [place, properties] = message.table(Message::ROOT, [slot, Slot::Offset]);
-        let mut around = None;
+        let (mut place, mut around) = (None, None);
         if let Some((shape, sides)) = placed {
-            geometry::write(&mut message, place, &geometry::typed(shape, layer)?, layer)?;
+            let layer = self.columns.shape;
+            place = Some(geometry::write(builder, &geometry::typed(shape, layer)?, layer)?);
             around = Some(sides);
         }
-        message.bytes(properties, |out| {
-            for ((at, column), (_, kind)) in (0u16..).zip(&rows.columns).zip(&self.columns.named) {
-                property(at, column, *kind, row, out);
-            }
-        });
-        message.end();
+        // Collected at the end of the output, which needs no buffer of their own: their length is unknown before.
+        let start = out.len();
+        for ((at, column), (_, kind)) in (0u16..).zip(&rows.columns).zip(&self.columns.named) {
+            property(at, column, *kind, row, out);
+        }
+        let properties = builder.create_vector(&out[start..]);
+        out.truncate(start);
+        let feature = builder.start_table();
+        if let Some(place) = place {
+            builder.push_slot_always(FEATURE_GEOMETRY, place);
+        }
+        builder.push_slot_always(FEATURE_PROPERTIES, properties);
+        let feature = builder.end_table(feature);
+        builder.finish_size_prefixed(feature, None);
+        out.extend_from_slice(builder.finished_data());
         Ok(around)
     }
+}
+
+fn column(builder: &mut Builder, name: &str, kind: FieldType) -> Table {
+    let name = builder.create_string(name);
+    let column = builder.start_table();
+    builder.push_slot_always(COLUMN_NAME, name);
+    builder.push_slot_always(COLUMN_TYPE, code(kind));
+    builder.end_table(column)
+}
+
+/// Builds the reference system, which is that of all collections.
+fn system(builder: &mut Builder) -> Table {
+    let organization = builder.create_string("EPSG");
+    let name = builder.create_string("WGS 84");
+    let system = builder.start_table();
+    builder.push_slot_always(SYSTEM_ORGANIZATION, organization);
+    builder.push_slot_always(SYSTEM_CODE, 4326i32);
+    builder.push_slot_always(SYSTEM_NAME, name);
+    builder.end_table(system)
 }
 
 /// Returns the number of a type of columns in the format.

@@ -2,9 +2,10 @@
 
 mod geometry;
 mod layer;
-mod message;
+mod tables;
 
 pub(crate) use layer::{Layer, Whole};
+pub(crate) use tables::Builder;
 
 use super::columns::{ColumnEncoder, Extras};
 use super::json::selection;
@@ -13,9 +14,6 @@ use super::{EventWriter, WriteError};
 use meridian_model::{Batch, Invalid, Schema, Seq};
 use std::sync::Arc;
 
-/// Name of the layer: schemas have no name, and GDAL shows a layer without one as unknown.
-const NAME: &str = "events";
-
 /// A layer whose header gives no number of features.
 pub(crate) struct FlatGeobufEvents {
     outgoing: ColumnEncoder,
@@ -23,10 +21,14 @@ pub(crate) struct FlatGeobufEvents {
 }
 
 impl FlatGeobufEvents {
-    pub(crate) fn new(schema: &Arc<Schema>, properties: Option<&[String]>) -> Result<FlatGeobufEvents, Invalid> {
+    pub(crate) fn new(
+        name: &str,
+        schema: &Arc<Schema>,
+        properties: Option<&[String]>,
+    ) -> Result<FlatGeobufEvents, Invalid> {
         let columns = Columns::of(schema, &selection(schema, properties)?);
         let outgoing = ColumnEncoder::new(schema, properties, Extras::default())?;
-        Ok(FlatGeobufEvents { outgoing, layer: Layer::new(NAME, columns) })
+        Ok(FlatGeobufEvents { outgoing, layer: Layer::new(name, columns) })
     }
 }
 
@@ -38,8 +40,10 @@ impl EventWriter for FlatGeobufEvents {
 
     fn write(&mut self, batch: &Batch, seqs: &[Seq], out: &mut Vec<u8>) -> Result<(), WriteError> {
         let rows = self.layer.rows(&self.outgoing.record_batch(batch, seqs)?)?;
+        // For one batch: a stream that waits for its client holds no buffer of the largest feature.
+        let mut builder = Builder::new();
         for row in 0..rows.len {
-            self.layer.feature(&rows, row, out)?;
+            self.layer.feature(&rows, row, &mut builder, out)?;
         }
         Ok(())
     }
