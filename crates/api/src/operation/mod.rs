@@ -121,6 +121,9 @@ fn search_metrics(state: &AppState, out: &mut String) {
             load(&tally.images_passed);
         counter "meridian_search_late_total" "Work discarded because its search had ended." load(&tally.late);
         counter "meridian_search_lost_total" "Work lost to a panic." load(&tally.lost);
+        counter "meridian_task_panics_total"
+            "Tasks of searches and saved searches that met a fault of the program and began again."
+            meridian_federation::task_panics();
     );
 }
 
@@ -203,6 +206,9 @@ fn store_metrics(state: &AppState, out: &mut String) {
         counter "meridian_log_syncs_total" "Syncs of logs." sum(|s| s.syncs);
         counter "meridian_events_expired_total" "Events dropped because they were past the retention."
             sum(|s| s.expired);
+        counter "meridian_job_panics_total"
+            "Flushes, merges and other jobs that met a fault of the program; each is tried again, ever more rarely."
+            sum(|s| s.job_panics);
         counter "meridian_commit_groups_total" "Groups of writes committed together." sum(|s| s.groups);
         counter "meridian_install_seconds_total"
             "Time in which no write was committed because the result of a flush or merge was being installed."
