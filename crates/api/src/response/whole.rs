@@ -46,12 +46,12 @@ pub enum MemoryMark {
     Evictable,
 }
 
-/// Whether a response may be replaced by a refusal.
+/// Whether a response may be replaced by a refusal. As an extension of a response it overrides that of the route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
     /// It may: its request can be repeated.
     Allowed,
-    /// It must be sent: it reports a change that was made.
+    /// It must be sent: it reports a change, or an attempt, that was made.
     Excluded,
 }
 
@@ -109,6 +109,7 @@ fn charge(
     state: &AppState,
 ) -> Result<Response> {
     let (mut parts, body) = response.into_parts();
+    let refusal = parts.extensions.get::<Refusal>().copied().unwrap_or(refusal);
     let bytes = match complete(body) {
         Ok(bytes) => bytes,
         Err(body) => return Ok(Response::from_parts(parts, body)),

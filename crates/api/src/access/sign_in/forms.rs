@@ -7,6 +7,7 @@ use crate::request::body;
 use crate::request::context::Context;
 use crate::request::scope::Scope;
 use crate::response::respond;
+use crate::response::whole::Refusal;
 use axum::body::Body;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
@@ -73,13 +74,15 @@ impl SubmittedForm {
     }
 }
 
-/// Returns a problem as a page that explains it.
+/// Returns a problem as a page that explains it. It is shown even while memory is short: an attempt was made, which a
+/// reload cannot repeat.
 pub fn explained(problem: Problem, page: impl FnOnce(&str) -> String) -> Response {
     let page = page(problem.detail());
     let mut response = problem.into_response();
     response.headers_mut().remove(header::CONTENT_LENGTH);
     respond::set_document(response.headers_mut());
     *response.body_mut() = page.into();
+    response.extensions_mut().insert(Refusal::Excluded);
     response
 }
 
@@ -105,8 +108,9 @@ mod tests {
     use crate::config::ServerConfig;
     use crate::contract::bodies::PasswordChange;
     use crate::contract::members;
+    use crate::response::whole;
     use crate::state::AppState;
-    use axum::http::HeaderValue;
+    use axum::http::{HeaderValue, StatusCode, Version};
     use meridian_admission::identity::Identity;
     use meridian_backend::{Embedded, Seams};
     use meridian_model::policy::access::{Grant, Role};
@@ -149,6 +153,24 @@ mod tests {
             drop(waiting);
             assert_eq!(state.bodies.held(), 0);
         }
+    }
+
+    #[tokio::test]
+    async fn a_failed_sign_in_is_explained_even_while_memory_is_short() {
+        let seams = Seams::real();
+        let store = Arc::new(Store::open(Options::ephemeral(), seams.clone()).unwrap());
+        let state = AppState::new(Embedded::new(store), &seams, ServerConfig::default()).unwrap();
+        let answers = state.answers.of(&"default".into());
+        let _all = answers.try_take(answers.limit()).unwrap();
+        let sent =
+            |response| whole::charged(response, Version::HTTP_2, whole::Refusal::Allowed, || answers.clone(), &state);
+        let page = |wrong: &str| format!("<p>{wrong}</p>{}", "x".repeat(3_000));
+        let of_any_page = sent(respond::html(page("")));
+        assert_eq!(of_any_page.status(), StatusCode::SERVICE_UNAVAILABLE);
+        let refused = sent(explained(Problem::new(Kind::Unauthorized, "another issuer answered"), page));
+        assert_eq!(refused.status(), StatusCode::UNAUTHORIZED);
+        let body = axum::body::to_bytes(refused.into_body(), 8_000).await.unwrap();
+        assert!(body.starts_with(b"<p>another issuer answered</p>"));
     }
 
     #[test]
