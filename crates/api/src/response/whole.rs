@@ -55,9 +55,9 @@ pub enum Refusal {
     Excluded,
 }
 
-/// Charges a complete response. Leaves others, small ones, and those that are charged already unchanged.
+/// Charges a complete response. Leaves others, small ones over HTTP/1.1, and those that are charged already unchanged.
 ///
-/// Returns 503 instead if there is no memory for it.
+/// Returns 503 instead if there is no memory for one that may be refused.
 pub fn charged(
     response: Response,
     version: Version,
