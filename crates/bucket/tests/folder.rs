@@ -6,7 +6,7 @@
 use meridian_bucket::{S3Options, open};
 use meridian_model::builder::Value;
 use meridian_model::{Batch, BatchBuilder, Field, FieldType, GeometryType, IdRole, Schema, TimeRole};
-use meridian_store::bucket::{Bucket, Put};
+use meridian_store::bucket::{Bucket, Put, Span};
 use meridian_store::seams::{Random, Seams, SystemRandom};
 use meridian_store::{Collection, Lease, LeaseState, Options, Settings, Store, Terms, Write, WriteError};
 use std::io::ErrorKind;
@@ -92,6 +92,41 @@ fn objects_are_created_once_read_in_ranges_and_deleted() {
         assert_eq!(missing.kind(), ErrorKind::NotFound);
     }
     assert_eq!(one.put("a/../b", b"").unwrap_err().kind(), ErrorKind::InvalidInput);
+}
+
+#[test]
+fn what_is_no_file_in_the_folder_is_refused_with_its_path_before_it_is_opened() {
+    let world = World::new();
+    let bucket = world.bucket();
+    assert_eq!(bucket.put("wal/1", b"1").unwrap(), Put::Created);
+    let path = |name: &str| world.path(&format!("bucket/wal/{name}"));
+    assert!(std::process::Command::new("mkfifo").arg(path("pipe")).status().unwrap().success());
+    // With both of its ends open an open does not wait, so that a test without the check ends as well.
+    let _ends = std::fs::OpenOptions::new().read(true).write(true).open(path("pipe")).unwrap();
+    let _listener = std::os::unix::net::UnixListener::bind(path("socket")).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", path("device")).unwrap();
+    for name in ["pipe", "socket", "device"] {
+        let object = format!("wal/{name}");
+        let span = Span { name: object.as_str().into(), range: 0..4 };
+        let errors = [
+            bucket.len(&object).unwrap_err(),
+            bucket.modified(&object).unwrap_err(),
+            bucket.settle(&object).unwrap_err(),
+            bucket.get(&object).unwrap_err(),
+            bucket.get_range(&object, 0, &mut [0; 4]).unwrap_err(),
+            bucket.get_ranges(&[span]).remove(0).unwrap_err(),
+        ];
+        for error in errors {
+            let message = error.to_string();
+            assert!(message.contains(&format!("bucket/wal/{name}: expected a file")), "{message}");
+        }
+        assert_eq!(bucket.put(&object, b"2").unwrap(), Put::Exists, "{name}");
+    }
+    // A folder is no object either, as in other stores.
+    assert_eq!(bucket.get("wal").unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(bucket.list("wal/").unwrap(), ["wal/1"]);
+    bucket.delete("wal/pipe").unwrap();
+    assert_eq!(bucket.put("wal/pipe", b"2").unwrap(), Put::Created);
 }
 
 #[test]

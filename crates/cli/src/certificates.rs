@@ -7,11 +7,15 @@ use crate::failure::Failure;
 use jiff::Timestamp;
 use meridian_api::{Certificate, CertificateFault, Tls};
 use meridian_store::seams::read_named;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
+/// Settings of the server's own files, with their options.
+const CERTIFICATE: &str = "tls.certificate (--tls-cert)";
+const KEY: &str = "tls.key (--tls-key)";
 /// How often the files are read.
 const READ_INTERVAL: Duration = Duration::from_secs(5);
 /// How often the server warns of a certificate that has expired, or soon will.
@@ -32,20 +36,16 @@ impl TlsFiles {
     /// Reads the files; `None` if none are configured.
     ///
     /// # Errors
-    /// The file and its error.
+    /// The setting, the file and its error.
     pub fn open(&self) -> Result<Option<Certificates<Tls>>, Failure> {
         let (certificate, key) = match (&self.certificate, &self.key) {
             (None, None) => return Ok(None),
-            (Some(certificate), Some(key)) => (certificate.clone(), key.clone()),
+            (Some(certificate), Some(key)) => (NamedFile::new(CERTIFICATE, certificate), NamedFile::new(KEY, key)),
             (Some(_), None) => {
-                return Err(Failure::Usage(
-                    "tls.key (--tls-key): expected the file of the certificate's key".to_owned(),
-                ));
+                return Err(Failure::Usage(format!("{KEY}: expected the file of the certificate's key")));
             }
             (None, Some(_)) => {
-                return Err(Failure::Usage(
-                    "tls.certificate (--tls-cert): expected the file of the key's certificate".to_owned(),
-                ));
+                return Err(Failure::Usage(format!("{CERTIFICATE}: expected the file of the key's certificate")));
             }
         };
         Certificates::open(Files { certificate, key, authorities: None }, |certificate, _| {
@@ -55,15 +55,40 @@ impl TlsFiles {
     }
 }
 
+/// A file, with the setting that names it. Messages show both.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedFile {
+    /// The setting, and its option if it has one.
+    setting: &'static str,
+    path: PathBuf,
+}
+
+impl NamedFile {
+    /// Returns the file that a setting names.
+    pub fn new(setting: &'static str, path: &Path) -> NamedFile {
+        NamedFile { setting, path: path.to_owned() }
+    }
+
+    fn read(&self) -> Result<Vec<u8>, String> {
+        read_named(&self.path).map_err(|e| format!("{self}: cannot be read: {e}"))
+    }
+}
+
+impl fmt::Display for NamedFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.setting, self.path.display())
+    }
+}
+
 /// Files of one identity.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Files {
     /// The certificate and the intermediate ones, in PEM.
-    pub certificate: PathBuf,
+    pub certificate: NamedFile,
     /// The private key, in PEM, without a passphrase.
-    pub key: PathBuf,
+    pub key: NamedFile,
     /// Certificates of the authorities that sign for peers, in PEM, if peers show certificates.
-    pub authorities: Option<PathBuf>,
+    pub authorities: Option<NamedFile>,
 }
 
 /// The content of [`Files`].
@@ -124,7 +149,7 @@ impl<T: RenewableTls> Certificates<T> {
         let not_after = self.not_after?;
         let now = Timestamp::now().as_second();
         let when = Timestamp::from_second(not_after).map_or_else(|_| not_after.to_string(), |at| at.to_string());
-        let file = self.files.certificate.display();
+        let file = self.files.certificate.path.display();
         match not_after - now {
             ..=0 => Some(format!("{file}: the certificate expired at {when}: others will refuse it")),
             1..=SOON => Some(format!("{file}: the certificate expires at {when}")),
@@ -169,7 +194,7 @@ impl<T: RenewableTls> Certificates<T> {
 
     /// Uses the files' content if it is new and matches. Otherwise the current certificate stays.
     fn read_again(mut self, asked: bool) -> Self {
-        let file = self.files.certificate.display().to_string();
+        let file = self.files.certificate.path.display().to_string();
         let read = self.files.read();
         // By content, not by time: a renewed file may have an older time, and a link has its target's.
         if read.as_ref().is_ok_and(|content| *content == self.last) {
@@ -202,11 +227,10 @@ impl<T: RenewableTls> Certificates<T> {
 
 impl Files {
     fn read(&self) -> Result<Content, String> {
-        let content = |file: &Path| read_named(file).map_err(|e| format!("{}: cannot be read: {e}", file.display()));
         Ok(Content {
-            certificate: content(&self.certificate)?,
-            key: content(&self.key)?,
-            authorities: self.authorities.as_deref().map(content).transpose()?.unwrap_or_default(),
+            certificate: self.certificate.read()?,
+            key: self.key.read()?,
+            authorities: self.authorities.as_ref().map(NamedFile::read).transpose()?.unwrap_or_default(),
         })
     }
 
@@ -216,7 +240,7 @@ impl Files {
                 CertificateFault::Certificate(_) => &self.certificate,
                 CertificateFault::Key(_) => &self.key,
             };
-            format!("{}: {fault}", file.display())
+            format!("{file}: {fault}")
         })
     }
 }

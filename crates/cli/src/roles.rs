@@ -5,7 +5,6 @@ use crate::config::Roles;
 use crate::failure::Failure;
 use meridian_api::Certificate;
 use meridian_remote::{RoleTls, RoleTlsFault, Security};
-use std::path::Path;
 use tokio::task::JoinSet;
 
 impl RenewableTls for RoleTls {
@@ -22,10 +21,7 @@ pub fn open(settings: &Roles, host: Option<&str>) -> Result<Option<Certificates<
     let opened = Certificates::open(files, move |certificate, authorities| {
         RoleTls::new(certificate.key(), authorities, names, host).map_err(|fault| of_file(&fault, &named))
     });
-    opened.map(Some).map_err(|failure| match failure {
-        Failure::Usage(why) => Failure::Usage(format!("cluster.tls: {why}")),
-        other => other,
-    })
+    opened.map(Some)
 }
 
 /// Returns what a caller requires of servers of roles, by the settings.
@@ -50,8 +46,8 @@ pub fn follow(certificates: Option<Certificates<RoleTls>>, following: &mut JoinS
 
 fn of_file(fault: &RoleTlsFault, files: &Files) -> String {
     let file = match fault {
-        RoleTlsFault::Certificate(_) => Some(files.certificate.as_path()),
-        RoleTlsFault::Authorities(_) => files.authorities.as_deref(),
+        RoleTlsFault::Certificate(_) => Some(&files.certificate),
+        RoleTlsFault::Authorities(_) => files.authorities.as_ref(),
     };
-    format!("{}: {fault}", file.map(Path::display).map(|file| file.to_string()).unwrap_or_default())
+    file.map_or_else(|| fault.to_string(), |file| format!("{file}: {fault}"))
 }

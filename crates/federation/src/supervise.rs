@@ -4,11 +4,21 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
-use std::time::Duration;
+use tokio::time::{Duration, Instant};
 
-/// Pause before a restart, so that a task that panics at once does not fill the log.
+/// Pause before a restart. It doubles up to the max while the task panics, so that one that panics at once neither
+/// fills the log nor keeps a processor busy.
 const PAUSE: Duration = Duration::from_millis(100);
+const PAUSE_MAX: Duration = Duration::from_secs(60);
+
+static PANICS: AtomicU64 = AtomicU64::new(0);
+
+/// Returns how often a supervised task has panicked since the start of the process.
+pub fn task_panics() -> u64 {
+    PANICS.load(Ordering::Relaxed)
+}
 
 /// A future that returns a panic as an error.
 pub(crate) struct CatchPanic<F>(Pin<Box<F>>);
@@ -37,11 +47,18 @@ fn said(panic: &(dyn Any + Send)) -> String {
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "a panic without a message".to_owned())
 }
 
-/// Runs a task that must not end. After a panic, which is logged, it restarts.
+/// Runs a task that must not end. After a panic, which is logged and counted, it restarts.
 pub async fn supervise<F: Future<Output = ()>>(name: &'static str, begin: impl Fn() -> F) {
+    let (mut pause, mut begun) = (PAUSE, Instant::now());
     while let Err(panic) = CatchPanic::new(with_faults(name, begin())).await {
-        tracing::error!(task = name, panic, "a supervised task panicked and restarts");
-        tokio::time::sleep(PAUSE).await;
+        PANICS.fetch_add(1, Ordering::Relaxed);
+        if begun.elapsed() >= PAUSE_MAX {
+            pause = PAUSE;
+        }
+        let pause_ms = pause.as_millis() as u64;
+        tracing::error!(task = name, panic, pause_ms, "a supervised task panicked and restarts");
+        tokio::time::sleep(pause).await;
+        (pause, begun) = ((pause * 2).min(PAUSE_MAX), Instant::now());
     }
 }
 
@@ -84,5 +101,37 @@ pub mod faults {
             life.as_mut().poll(cx)
         })
         .await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns how often a task begins within an hour that panics after some time.
+    async fn begins(lasts: Duration) -> u64 {
+        let count = AtomicU64::new(0);
+        let life = supervise("test", || {
+            count.fetch_add(1, Ordering::Relaxed);
+            async move {
+                tokio::time::sleep(lasts).await;
+                assert!(lasts > PAUSE_MAX * 60, "on purpose");
+            }
+        });
+        let ended = tokio::time::timeout(PAUSE_MAX * 60, life).await;
+        assert!(ended.is_err());
+        count.load(Ordering::Relaxed)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_task_that_panics_is_counted_and_begins_again_ever_more_rarely() {
+        let before = task_panics();
+        // After ten doublings once a minute.
+        let at_once = begins(Duration::ZERO).await;
+        assert!((60..=80).contains(&at_once), "{at_once}");
+        assert!(task_panics() >= before + at_once);
+        // One that lasts begins again soon.
+        let later = begins(PAUSE_MAX * 2).await;
+        assert!((29..=31).contains(&later), "{later}");
     }
 }

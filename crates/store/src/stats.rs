@@ -24,6 +24,7 @@ pub(crate) struct Counters {
     groups: AtomicU64,
     /// Events removed by retention.
     expired: AtomicU64,
+    job_panics: AtomicU64,
     /// Microseconds for which installs held the lock that commits take; the next field has the longest.
     install_us: AtomicU64,
     install_us_max: AtomicU64,
@@ -57,7 +58,8 @@ counters!(
     add_flush_bytes flush_bytes flush_bytes, add_merge_bytes merge_bytes merge_bytes,
     add_archive_bytes rest_bytes rest_bytes, add_sidecar_bytes sidecar_bytes sidecar_bytes,
     add_flush_rows flush_rows flush_rows, add_merge_rows merge_rows merge_rows,
-    add_syncs syncs syncs, add_groups groups groups, add_expired expired expired
+    add_syncs syncs syncs, add_groups groups groups, add_expired expired expired,
+    add_job_panics job_panics job_panics
 );
 
 /// The statistics of a collection. Counts of bytes and blocks start at zero when the store is opened.
@@ -124,6 +126,8 @@ pub struct CollectionStats {
     pub groups: u64,
     /// Events removed because they were past the retention.
     pub expired: u64,
+    /// Flushes, merges and other jobs that ended by a fault of the program.
+    pub job_panics: u64,
     /// Microseconds for which no write could be committed while the outcome of a flush or merge was installed.
     pub install_us: u64,
     /// The longest of these, in microseconds.
@@ -163,6 +167,7 @@ impl CollectionStats {
             (&mut self.syncs, other.syncs),
             (&mut self.groups, other.groups),
             (&mut self.expired, other.expired),
+            (&mut self.job_panics, other.job_panics),
             (&mut self.install_us, other.install_us),
         ];
         sums.into_iter().for_each(|(all, one)| *all = all.saturating_add(one));

@@ -53,19 +53,31 @@ pub async fn change<T: Send + 'static>(
     state: &Scope,
     what: impl FnOnce(&Scope) -> Result<T, Fault> + Send + 'static,
 ) -> Result<T> {
+    change_from(state, Origin::Administration, what).await
+}
+
+/// Runs a change of the registry on behalf of a caller, in the turn of its origin.
+///
+/// # Errors
+/// Those of [`change`].
+pub async fn change_from<T: Send + 'static>(
+    state: &Scope,
+    origin: Origin,
+    what: impl FnOnce(&Scope) -> Result<T, Fault> + Send + 'static,
+) -> Result<T> {
     let scope = state.clone();
     let run = move || {
         // Checked after the wait for its turn.
         scope.still_valid()?;
         what(&scope).map_err(errors::access_problem)
     };
-    in_turn(state, Origin::Administration, run).await?
+    in_turn(state, origin, run).await?
 }
 
 /// Runs a change of the registry where blocking is allowed, since it syncs files or calls a bucket. The registry makes
 /// its changes one at a time. A change that waits on a thread takes the thread from all other blocking work, so at most
-/// [`turns::RUNNING_MAX`] changes have one. At most [`turns::WAITING_MAX`] others wait for their turn, and at most half
-/// as many if they come from sign-ins.
+/// [`turns::RUNNING_MAX`] changes have one, and as many revocations. At most [`turns::WAITING_MAX`] others wait for
+/// their turn, and at most half as many if they come from sign-ins. Revocations wait for each other alone.
 ///
 /// # Errors
 /// 503 if too many wait already, or its turn does not come in time.

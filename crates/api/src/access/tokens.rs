@@ -9,6 +9,7 @@ use crate::request::dispatch::Path;
 use crate::request::errors;
 use crate::request::scope::Scope;
 use crate::response::respond;
+use crate::state::turns::Origin;
 use axum::body::Body;
 use axum::http::{StatusCode, header};
 use axum::response::Response;
@@ -102,7 +103,8 @@ pub async fn delete(state: Scope, Path(id): Path<String>, context: Context) -> R
     Params::parse(context.query.as_deref())?.finish()?;
     if state.caller().is_operator() && state.registry.has_damaged_token(&id) {
         let removed = id.clone();
-        super::change(&state, move |state| state.registry.remove_damaged_token(&removed)).await?;
+        let remove = move |state: &Scope| state.registry.remove_damaged_token(&removed);
+        super::change_from(&state, Origin::Revocation, remove).await?;
         tracing::info!(by = &*state.caller().name, token = id, "damaged token removed");
         return Ok(respond::no_content());
     }
@@ -114,7 +116,8 @@ pub async fn delete(state: Scope, Path(id): Path<String>, context: Context) -> R
         return Err(errors::access_problem(Fault::Absent("token", id)));
     }
     let revoked = id.clone();
-    let token = super::change(&state, move |state| state.registry.revoke_token(tenant(state), &revoked)).await?;
+    let revoke = move |state: &Scope| state.registry.revoke_token(tenant(state), &revoked);
+    let token = super::change_from(&state, Origin::Revocation, revoke).await?;
     tracing::info!(by = &*state.caller().name, token = id, "token revoked");
     let mut response = respond::no_content();
     response.extensions_mut().insert(AuditDetails { tenant: Some(token.tenant), ..AuditDetails::default() });

@@ -10,6 +10,7 @@ use crate::request::errors;
 use crate::request::overload;
 use crate::request::scope::Scope;
 use crate::response::respond;
+use crate::state::turns::Origin;
 use axum::body::Body;
 use axum::http::{StatusCode, header};
 use axum::response::Response;
@@ -84,7 +85,9 @@ pub async fn patch(state: Scope, Path(name): Path<String>, context: Context, bod
     if let Some(password) = &asked.password {
         change.password = Some(hashed(&state, &user.tenant, password).await?);
     }
-    let user = super::change(&state, move |state| state.registry.change_user(&user, change)).await?;
+    let origin = if asked.disabled == Some(true) { Origin::Revocation } else { Origin::Administration };
+    let change = move |state: &Scope| state.registry.change_user(&user, change);
+    let user = super::change_from(&state, origin, change).await?;
     let (by, password) = (&*state.caller().name, asked.password.is_some());
     tracing::info!(by, user = %user.login(), role = %user.role, disabled = user.disabled, password, "user changed");
     let mut response = respond::json("application/json", &UserInfo::from(&user))?;
@@ -97,7 +100,8 @@ pub async fn delete(state: Scope, Path(name): Path<String>, context: Context) ->
     Params::parse(context.query.as_deref())?.finish()?;
     let user = find(&state, &name)?;
     let removed = user.clone();
-    super::change(&state, move |state| state.registry.remove_user(&removed)).await?;
+    let remove = move |state: &Scope| state.registry.remove_user(&removed);
+    super::change_from(&state, Origin::Revocation, remove).await?;
     tracing::info!(by = &*state.caller().name, user = %user.login(), "user removed");
     let mut response = respond::no_content();
     response.extensions_mut().insert(AuditDetails { tenant: Some(user.tenant.clone()), ..AuditDetails::default() });

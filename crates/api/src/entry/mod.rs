@@ -122,7 +122,7 @@ impl Entry {
                 let work = pin!(self.dispatch(arrival, request, &mut observation));
                 observe::within(current, work).await
             }
-            Err(problem) => Box::pin(refuse(problem.into_response(), request)).await,
+            Err(problem) => Box::pin(self.refuse(problem.into_response(), request)).await,
         };
         // Applies to refusals by any step.
         if by_page {
@@ -172,7 +172,7 @@ impl Entry {
             Err(problem) => {
                 let (method, uri, headers) = (request.method(), request.uri(), request.headers());
                 let response = unauthorized::respond(problem, &self.state, method, uri, headers);
-                return Box::pin(refuse(response, request)).await;
+                return Box::pin(self.refuse(response, request)).await;
             }
         };
         let is_relayed = arrival.relayed.is_some();
@@ -182,7 +182,7 @@ impl Entry {
         let entered = if is_relayed { Ok(None) } else { quota::enter(&self.state, row.route, &caller, arrival.at) };
         let place = match entered {
             Ok(place) => place,
-            Err(problem) => return Box::pin(refuse(problem.into_response(), request)).await,
+            Err(problem) => return Box::pin(self.refuse(problem.into_response(), request)).await,
         };
         // Ends the span here: admission and handler have their own.
         drop(access);
@@ -222,7 +222,7 @@ impl Entry {
                             Ok(permit) => Some(permit),
                             Err(problem) => {
                                 tracked.iter_mut().for_each(|tracked| tracked.set_status(problem.status()));
-                                return Box::pin(refuse(problem.into_response(), request)).await;
+                                return Box::pin(self.refuse(problem.into_response(), request)).await;
                             }
                         }
                     }
@@ -335,6 +335,15 @@ impl Entry {
         }
     }
 
+    /// Ends a request with a response, without reading its body.
+    async fn refuse<B: Incoming>(&self, mut response: Response, request: Request<B>) -> Response {
+        let (parts, body) = request.into_parts();
+        unread::refuse(&parts.headers, Body::new(body), &mut response).await;
+        let version = (parts.method != Method::HEAD).then_some(parts.version);
+        // Of the server itself: the caller may be unknown.
+        self.held(response, version, Refusal::Excluded, || self.state.answers.clone())
+    }
+
     /// Returns the gate of a class.
     fn gate(&self, class: Class) -> &Gate {
         match class {
@@ -350,13 +359,6 @@ impl Entry {
         let permit = gate.enter(&account, deadline).await;
         permit.map_err(|refusal| overload::refused(&self.state, refusal, gate.counts().slots))
     }
-}
-
-/// Ends a request with a response, without reading its body.
-async fn refuse<B: Incoming>(mut response: Response, request: Request<B>) -> Response {
-    let (parts, body) = request.into_parts();
-    unread::refuse(&parts.headers, Body::new(body), &mut response).await;
-    response
 }
 
 /// Removes the body of a response to HEAD; its length stays.

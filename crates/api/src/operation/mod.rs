@@ -73,6 +73,8 @@ fn reader_metrics(state: &AppState, out: &mut String) {
         counter "meridian_readers_slow_total" "Clients disconnected because they read too slowly." readers.slow();
         counter "meridian_readers_gave_way_total"
             "Clients that did not read, evicted because others needed the memory for responses." readers.evicted();
+        gauge "meridian_small_answer_bytes" "Bytes of HTTP/2 streams whose small responses wait for clients."
+            state.small_answers.held();
         gauge "meridian_stream_condition_bytes" "Bytes of the conditions of open streams." state.conditions.held();
         gauge "meridian_streams_open" "Streams of events open now." live.open();
         counter "meridian_stream_events_total" "Events sent in streams." live.sent.load(Ordering::Relaxed);
@@ -119,6 +121,9 @@ fn search_metrics(state: &AppState, out: &mut String) {
             load(&tally.images_passed);
         counter "meridian_search_late_total" "Work discarded because its search had ended." load(&tally.late);
         counter "meridian_search_lost_total" "Work lost to a panic." load(&tally.lost);
+        counter "meridian_task_panics_total"
+            "Tasks of searches and saved searches that met a fault of the program and began again."
+            meridian_federation::task_panics();
     );
 }
 
@@ -201,6 +206,9 @@ fn store_metrics(state: &AppState, out: &mut String) {
         counter "meridian_log_syncs_total" "Syncs of logs." sum(|s| s.syncs);
         counter "meridian_events_expired_total" "Events dropped because they were past the retention."
             sum(|s| s.expired);
+        counter "meridian_job_panics_total"
+            "Flushes, merges and other jobs that met a fault of the program; each is tried again, ever more rarely."
+            sum(|s| s.job_panics);
         counter "meridian_commit_groups_total" "Groups of writes committed together." sum(|s| s.groups);
         counter "meridian_install_seconds_total"
             "Time in which no write was committed because the result of a flush or merge was being installed."

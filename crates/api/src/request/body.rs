@@ -31,6 +31,21 @@ pub struct ReceivedBody {
     held: ByteShare,
 }
 
+impl ReceivedBody {
+    /// Drops the body, and keeps so many bytes of memory for what was made of it.
+    ///
+    /// # Errors
+    /// 503 if there is no memory for it.
+    pub fn into_share(self, state: &Scope, bytes: usize) -> Result<ByteShare> {
+        let mut held = self.held;
+        if !held.try_grow(bytes) {
+            return Err(no_memory(state));
+        }
+        held.shrink(held.bytes() - bytes);
+        Ok(held)
+    }
+}
+
 /// Reads a body to its end.
 ///
 /// # Errors

@@ -1,9 +1,9 @@
 //! Complete responses in the memory for responses.
 //!
 //! A streamed response is charged chunk by chunk. A complete one is charged as a whole until its last byte is written
-//! or dropped. Its client can be evicted like that of a stream. It is sent in slices, so that a client that reads
-//! slowly is told from one that does not read. Bytes that others share are not charged: files that are part of the
-//! program.
+//! or dropped. One that is smaller than its stream of HTTP/2 is charged as the stream, in a part of that memory. Its
+//! client can be evicted like that of a stream. It is sent in slices, so that a client that reads slowly is told from
+//! one that does not read. Bytes that others share are not charged: files that are part of the program.
 
 use crate::protocol::connection_control::HangUp;
 use crate::protocol::problem::Result;
@@ -21,13 +21,17 @@ use parking_lot::Mutex;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use tokio::time::{Duration, Instant};
 
-/// A smaller response is charged over HTTP/2 alone. Over HTTP/1.1 a connection has one response at a time.
+/// A smaller response is charged over HTTP/2 alone. Over HTTP/1.1 a connection has one response at a time, for which its
+/// own memory has room.
 pub const SMALL_BYTES: usize = 16 << 10;
-/// A smaller response is not charged: a stream of HTTP/2 takes more.
+/// A smaller response over HTTP/2 is charged as its stream, which takes more, and never refused: a refusal is no smaller.
 const TINY_BYTES: usize = 1 << 10;
+/// What a stream of HTTP/2 takes while its response waits: its task, and what the library keeps of it.
+const STREAM_BYTES: usize = 4 << 10;
 /// Bytes that a connection takes at a time.
 const SLICE_BYTES: usize = 64 << 10;
 /// Assumed speed in bytes per second: how much of a slice has been written is unknown.
@@ -38,22 +42,22 @@ const TAKEN_PER_SECOND: u32 = 256 << 10;
 pub enum MemoryMark {
     /// Its bytes are charged.
     Counted,
-    /// They are, and its client can be evicted; or it arrives in pieces from another server.
+    /// They are, and its client can be evicted.
     Evictable,
 }
 
-/// Whether a response may be replaced by a refusal.
+/// Whether a response may be replaced by a refusal. As an extension of a response it overrides that of the route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
     /// It may: its request can be repeated.
     Allowed,
-    /// It must be sent: it reports a change that was made.
+    /// It must be sent: it reports a change, or an attempt, that was made.
     Excluded,
 }
 
-/// Charges a complete response. Leaves others, small ones, and those that are charged already unchanged.
+/// Charges a complete response. Leaves others, small ones over HTTP/1.1, and those that are charged already unchanged.
 ///
-/// Returns 503 instead if there is no memory for it.
+/// Returns 503 instead if there is no memory for one that may be refused.
 pub fn charged(
     response: Response,
     version: Version,
@@ -61,16 +65,40 @@ pub fn charged(
     answers: impl FnOnce() -> ByteBudget,
     state: &AppState,
 ) -> Response {
-    let min = if version == Version::HTTP_2 { TINY_BYTES } else { SMALL_BYTES };
-    if response.body().size_hint().exact().is_none_or(|bytes| bytes < min as u64) {
-        return response;
-    }
+    let is_http2 = version == Version::HTTP_2;
+    let min = if is_http2 { TINY_BYTES } else { SMALL_BYTES };
+    let Some(bytes) = response.body().size_hint().exact().filter(|bytes| *bytes > 0) else { return response };
+    let is_small = bytes < min as u64;
     match response.extensions().get::<MemoryMark>() {
+        Some(MemoryMark::Evictable) => response,
+        _ if is_small && is_http2 => charge_stream(response, state),
+        _ if is_small => response,
         None => charge(response, min, refusal, &answers(), state).unwrap_or_else(IntoResponse::into_response),
         // A stream's only chunk. Over HTTP/2 a connection can leave many of them unread.
         Some(MemoryMark::Counted) => register(response, &answers(), state),
-        Some(MemoryMark::Evictable) => response,
     }
+}
+
+/// Charges a response that is smaller than its stream.
+fn charge_stream(response: Response, state: &AppState) -> Response {
+    let (mut parts, body) = response.into_parts();
+    let body = match complete(body) {
+        Ok(bytes) => {
+            let budget = &state.small_answers;
+            let share = state.readers.try_reserve(budget, STREAM_BYTES).unwrap_or_else(|| forced(budget, STREAM_BYTES));
+            let bytes = Bytes::from_owner(OwnedBytes { bytes, _held: share });
+            unread(bytes, STREAM_BYTES, budget, state, &mut parts.extensions)
+        }
+        Err(body) => body,
+    };
+    Response::from_parts(parts, body)
+}
+
+/// Takes a share even beyond the limit.
+pub(super) fn forced(answers: &ByteBudget, bytes: usize) -> ByteShare {
+    let mut share = answers.empty();
+    share.grow(bytes);
+    share
 }
 
 fn charge(
@@ -81,6 +109,7 @@ fn charge(
     state: &AppState,
 ) -> Result<Response> {
     let (mut parts, body) = response.into_parts();
+    let refusal = parts.extensions.get::<Refusal>().copied().unwrap_or(refusal);
     let bytes = match complete(body) {
         Ok(bytes) => bytes,
         Err(body) => return Ok(Response::from_parts(parts, body)),
@@ -97,11 +126,7 @@ fn charge(
     let share = match (state.readers.try_reserve(answers, bytes.capacity()), refusal) {
         (Some(share), _) => share,
         (None, Refusal::Allowed) => return Err(no_room(state)),
-        (None, Refusal::Excluded) => {
-            let mut share = answers.empty();
-            share.grow(bytes.capacity());
-            share
-        }
+        (None, Refusal::Excluded) => forced(answers, bytes.capacity()),
     };
     let body = evictable(of_share(bytes, share), min, answers, state, &mut parts.extensions);
     Ok(Response::from_parts(parts, body))
@@ -148,12 +173,13 @@ pub fn evictable(
         extensions.insert(MemoryMark::Counted);
         return Body::from(bytes);
     }
-    let unread = Arc::new(UnreadResponse {
-        answers: answers.clone(),
-        bytes: bytes.len(),
-        at: Mutex::new(Progress::Since(Instant::now())),
-        hang_up: HangUp::default(),
-    });
+    let weight = bytes.len();
+    unread(bytes, weight, answers, state, extensions)
+}
+
+/// Returns the body of a response whose client can be evicted, which frees `weight` bytes.
+fn unread(bytes: Bytes, weight: usize, answers: &ByteBudget, state: &AppState, extensions: &mut Extensions) -> Body {
+    let unread = Arc::new(UnreadResponse::new(answers, weight));
     extensions.insert(MemoryMark::Evictable);
     extensions.insert(unread.hang_up.clone());
     let registration = UnreadGuard { unread: unread.clone(), _registration: state.readers.register(unread.clone()) };
@@ -180,11 +206,8 @@ struct UnreadGuard {
 
 impl Drop for UnreadGuard {
     fn drop(&mut self) {
-        let mut at = self.unread.at.lock();
         // A late eviction would end the connection's next response.
-        if matches!(*at, Progress::Since(_)) {
-            *at = Progress::Written;
-        }
+        self.unread.written();
     }
 }
 
@@ -220,31 +243,51 @@ impl HttpBody for SlicedBody {
     }
 }
 
-/// A complete response that its client has not received yet, as far as known.
-struct UnreadResponse {
+/// Bytes of a response that its client has not received yet, as far as known.
+pub(super) struct UnreadResponse {
     answers: ByteBudget,
-    bytes: usize,
+    bytes: AtomicUsize,
     at: Mutex<Progress>,
-    hang_up: HangUp,
+    /// Called by an eviction.
+    pub(super) hang_up: HangUp,
 }
 
 /// How far an unread response is.
 enum Progress {
     /// Its client should have received all that was taken at this instant.
     Since(Instant),
-    /// It is written or dropped.
+    /// All of them are written or dropped.
     Written,
     /// Its client was evicted at this instant.
     Evicted(Instant),
 }
 
 impl UnreadResponse {
+    /// Creates one of which nothing is read yet. Its eviction frees `bytes`.
+    pub(super) fn new(answers: &ByteBudget, bytes: usize) -> UnreadResponse {
+        let at = Mutex::new(Progress::Since(Instant::now()));
+        UnreadResponse { answers: answers.clone(), bytes: AtomicUsize::new(bytes), at, hang_up: HangUp::default() }
+    }
+
     /// Records that the connection has taken so many bytes.
-    fn took(&self, bytes: usize) {
+    pub(super) fn took(&self, bytes: usize) {
         let mut at = self.at.lock();
-        if let Progress::Since(since) = &mut *at {
-            *since = Instant::now() + Duration::from_secs(bytes as u64) / TAKEN_PER_SECOND;
+        if !matches!(*at, Progress::Evicted(_)) {
+            *at = Progress::Since(Instant::now() + Duration::from_secs(bytes as u64) / TAKEN_PER_SECOND);
         }
+    }
+
+    /// Records that the connection has written, or dropped, all that it has taken.
+    pub(super) fn written(&self) {
+        let mut at = self.at.lock();
+        if matches!(*at, Progress::Since(_)) {
+            *at = Progress::Written;
+        }
+    }
+
+    /// Sets how many bytes an eviction frees.
+    pub(super) fn frees(&self, bytes: usize) {
+        self.bytes.store(bytes, Ordering::Relaxed);
     }
 }
 
@@ -254,7 +297,7 @@ impl UnreadData for UnreadResponse {
     }
 
     fn bytes(&self) -> usize {
-        self.bytes
+        self.bytes.load(Ordering::Relaxed)
     }
 
     fn idle(&self) -> Option<Duration> {
@@ -288,8 +331,7 @@ mod tests {
 
     fn sliced(bytes: usize) -> (SlicedBody, Arc<UnreadResponse>) {
         let answers = ByteBudget::new(1 << 20);
-        let at = Mutex::new(Progress::Since(Instant::now()));
-        let unread = Arc::new(UnreadResponse { answers, bytes, at, hang_up: HangUp::default() });
+        let unread = Arc::new(UnreadResponse::new(&answers, bytes));
         let registration = Readers::default().register(unread.clone());
         let held = UnreadGuard { unread: unread.clone(), _registration: registration };
         (

@@ -150,11 +150,12 @@ impl Readers {
 
     /// Returns the clients that may be evicted for a tenant.
     fn owing(&self, answers: &ByteBudget) -> Vec<Arc<dyn UnreadData>> {
-        // Cloned outside the registry's lock, which is never held together with a client's lock.
-        let mut clients: Vec<Arc<dyn UnreadData>> = self.0.all.lock().values().cloned().collect();
+        // Cloned for the time after the registry's lock, which is never held together with a client's lock.
+        let of_budget = |one: &&Arc<dyn UnreadData>| one.answers().is_same_budget(answers);
+        let mut clients: Vec<Arc<dyn UnreadData>> = self.0.all.lock().values().filter(of_budget).cloned().collect();
         clients.retain(|one| {
             let held = one.answers();
-            held.is_same_budget(answers) && (held.is_of_same_tenant(answers) || held.exceeds_guarantee())
+            held.is_of_same_tenant(answers) || held.exceeds_guarantee()
         });
         clients
     }

@@ -1,21 +1,26 @@
 //! Limits the changes of the registry that run, and those that wait for their turn.
+//!
+//! The registry makes one change at a time, so a change waits for those that run. Few of them do, and what takes rights
+//! away has turns of its own: it waits for no sign-in and no other change that waits.
 
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Max changes that run, or wait on a thread.
-pub const RUNNING_MAX: usize = 64;
-/// Max further changes that wait without a thread.
+/// Max changes that run, or wait on a thread for the registry; as many revocations may do so beside them.
+pub const RUNNING_MAX: usize = 4;
+/// Max further changes that wait without a thread; half as many revocations may wait beside them.
 pub const WAITING_MAX: usize = 256;
 
 /// Where a change comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
-    /// A session that begins or ends. Clients without access can cause such changes.
+    /// A session that begins. Clients without access can cause such changes.
     SignIn,
     /// Any other change.
     Administration,
+    /// A change that takes rights away: of a token, a session, a user or a tenant.
+    Revocation,
 }
 
 /// The turns of the changes of the registry.
@@ -26,16 +31,21 @@ pub struct Turns {
     waiting: Semaphore,
     /// Held also by those of them that come from sign-ins.
     signing_in: Semaphore,
+    /// Held by the revocations that run, and by those that wait.
+    revoking: Arc<Semaphore>,
+    revocations_waiting: Semaphore,
 }
 
 impl Turns {
     /// Creates turns of which this many run at a time, and this many more wait. Sign-ins take at most half of the places
-    /// to wait, so that a flood of them leaves room for revocations.
+    /// to wait, so that a flood of them leaves room for administration. Revocations have turns and places beside them.
     pub fn new(running: usize, waiting: usize) -> Turns {
         Turns {
             running: Arc::new(Semaphore::new(running)),
             waiting: Semaphore::new(waiting),
             signing_in: Semaphore::new(waiting / 2),
+            revoking: Arc::new(Semaphore::new(running)),
+            revocations_waiting: Semaphore::new(waiting.div_ceil(2)),
         }
     }
 
@@ -45,10 +55,14 @@ impl Turns {
         // since it runs on a task of its own.
         let _of_sign_ins = match origin {
             Origin::SignIn => Some(self.signing_in.try_acquire().ok()?),
-            Origin::Administration => None,
+            Origin::Administration | Origin::Revocation => None,
         };
-        let _place = self.waiting.try_acquire().ok()?;
-        let turn = self.running.clone().acquire_owned();
+        let (running, waiting) = match origin {
+            Origin::SignIn | Origin::Administration => (&self.running, &self.waiting),
+            Origin::Revocation => (&self.revoking, &self.revocations_waiting),
+        };
+        let _place = waiting.try_acquire().ok()?;
+        let turn = running.clone().acquire_owned();
         tokio::time::timeout(wait_max, turn).await.ok()?.ok()
     }
 }
@@ -106,6 +120,26 @@ mod tests {
         assert!(next.as_mut().now_or_never().is_none(), "it waits in the place of an earlier one");
         drop(first);
         assert!(next.await.is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_revocation_waits_for_no_change_but_other_revocations() {
+        let turns = Turns::new(1, 4);
+        let _first = turns.take(Origin::SignIn, LONG).await;
+        let wait = |origin| Box::pin(turns.take(origin, LONG));
+        let others = [Origin::SignIn, Origin::SignIn, Origin::Administration, Origin::Administration];
+        let mut others = others.map(wait);
+        assert!(others.iter_mut().all(|one| one.as_mut().now_or_never().is_none()), "they take every place");
+        let revocation = turns.take(Origin::Revocation, LONG).now_or_never().flatten();
+        assert!(revocation.is_some());
+        // They are bounded too.
+        let mut revocations = [wait(Origin::Revocation), wait(Origin::Revocation)];
+        assert!(revocations.iter_mut().all(|one| one.as_mut().now_or_never().is_none()));
+        assert!(matches!(turns.take(Origin::Revocation, LONG).now_or_never(), Some(None)));
+        drop(revocation);
+        let [next, _last] = revocations;
+        assert!(next.await.is_some());
+        assert!(others.iter_mut().all(|one| one.as_mut().now_or_never().is_none()));
     }
 
     #[tokio::test(start_paused = true)]

@@ -218,6 +218,9 @@ fn changes_that_wait_too_long_for_their_turn_are_refused_and_hold_no_thread() {
     let server = Server::of("127.0.0.1:0", store, state.clone(), None, None);
     let operator = token(&server, None, json!({ "role": "operator" }));
     user(&server, Some(&operator), json!({ "name": "anna", "role": "reader" }));
+    assert_eq!(ask(&server, Some(&operator), "POST", "/tenants", br#"{"name":"harbour"}"#).status, 201);
+    let made = ask(&server, Some(&operator), "POST", "/tokens", br#"{"role":"reader"}"#).json();
+    let id = made["id"].as_str().unwrap();
     let all = u32::try_from(state.changes.running.available_permits()).unwrap();
     let turns = state.changes.running.clone().try_acquire_many_owned(all).unwrap();
     for path in ["/tokens", "/login"] {
@@ -229,6 +232,16 @@ fn changes_that_wait_too_long_for_their_turn_are_refused_and_hold_no_thread() {
         assert!(problem["detail"].as_str().unwrap().contains("too many changes"), "{path}: {problem}");
     }
     assert_eq!(ask(&server, Some(&operator), "GET", "/collections", b"").status, 200);
+    // What takes rights away waits for none of them.
+    assert_eq!(ask(&server, Some(&operator), "DELETE", &format!("/tokens/{id}"), b"").status, 204);
+    for (method, path, body, status) in [
+        ("PATCH", "/users/anna", &br#"{"disabled":true}"#[..], 200),
+        ("DELETE", "/users/anna", b"", 204),
+        ("PATCH", "/tenants/harbour", br#"{"suspended":true}"#, 200),
+    ] {
+        let answer = ask(&server, Some(&operator), method, path, body);
+        assert_eq!(answer.status, status, "{method} {path}: {}", answer.text());
+    }
     drop(turns);
     assert_eq!(ask(&server, Some(&operator), "POST", "/tokens", br#"{"role":"reader"}"#).status, 201);
 }

@@ -2,19 +2,21 @@
 
 mod upload;
 
-use crate::calls::{Calls, LARGE, SMALL, error_of, put_of, whole};
+use crate::calls::{Calls, LARGE, SMALL, error_of, put_of};
 use bytes::Bytes;
 use futures_util::TryStreamExt;
 use meridian_store::StoreError;
 use meridian_store::bucket::{Bucket, Put, Span, Upload};
+use meridian_store::seams::expect_file;
 use object_store::local::LocalFileSystem;
 use object_store::path::Path as Name;
 use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload};
 use std::fs::{DirBuilder, File};
-use std::io::{self, ErrorKind};
-use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::io::{self, ErrorKind, Read as _};
+use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::UNIX_EPOCH;
 use upload::FolderUpload;
 
 /// Objects in a folder shared by processes: on one machine, or on a network file system with exclusive creates and hard
@@ -43,6 +45,11 @@ impl FolderBucket {
         let store = Arc::new(store.with_fsync(true));
         Ok(FolderBucket { store, calls, folder: folder.to_owned() })
     }
+
+    /// Returns the path of an object's file.
+    fn path(&self, name: &str) -> io::Result<PathBuf> {
+        self.store.path_to_filesystem(&name_of(name)?).map_err(error_of)
+    }
 }
 
 /// Creates the folders of records and of the audit log, which hold secrets of webhooks and digests of tokens. They are
@@ -66,6 +73,37 @@ fn name_of(name: &str) -> io::Result<Name> {
     Name::parse(name).map_err(|error| io::Error::new(ErrorKind::InvalidInput, error))
 }
 
+/// Opens an object's file and reads it, on a thread for blocking work. `object_store` would open whatever has the name,
+/// and the open of a pipe waits for ever.
+async fn read<T: Send + 'static>(
+    path: io::Result<PathBuf>,
+    content: impl FnOnce(&File) -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
+    let path = path?;
+    let reads = move || {
+        let answer = open_object(&path).and_then(|file| content(&file));
+        answer.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
+    };
+    tokio::task::spawn_blocking(reads).await?
+}
+
+/// Opens a regular file, and nothing else.
+#[allow(clippy::disallowed_methods, reason = "a bucket's folder is none of the store's")]
+fn open_object(path: &Path) -> io::Result<File> {
+    if path.is_dir() {
+        // Folders hold objects, and are none.
+        return Err(io::Error::new(ErrorKind::NotFound, "a folder and no object"));
+    }
+    expect_file(path)?;
+    File::open(path)
+}
+
+fn read_range(file: &File, offset: u64, bytes: usize) -> io::Result<Vec<u8>> {
+    let mut into = vec![0; bytes];
+    file.read_exact_at(&mut into, offset)?;
+    Ok(into)
+}
+
 impl Bucket for FolderBucket {
     fn put(&self, name: &str, bytes: &[u8]) -> io::Result<Put> {
         let (store, name) = (self.store.clone(), name_of(name)?);
@@ -79,34 +117,30 @@ impl Bucket for FolderBucket {
     }
 
     fn get(&self, name: &str) -> io::Result<Vec<u8>> {
-        let (store, name) = (self.store.clone(), name_of(name)?);
-        let bytes = self.calls.wait(LARGE, async move { store.get(&name).await?.bytes().await })?;
-        Ok(bytes.into())
+        let object = read(self.path(name), |mut file| {
+            let mut bytes = Vec::new();
+            file.read_to_end(&mut bytes).map(|_| bytes)
+        });
+        self.calls.answer(LARGE, object)?
     }
 
     fn get_range(&self, name: &str, offset: u64, into: &mut [u8]) -> io::Result<()> {
-        let (store, name) = (self.store.clone(), name_of(name)?);
-        let range = offset..offset + into.len() as u64;
-        let bytes = self.calls.wait(LARGE, async move { store.get_range(&name, range).await })?;
-        if bytes.len() != into.len() {
-            return Err(ErrorKind::UnexpectedEof.into());
-        }
-        into.copy_from_slice(&bytes);
+        let bytes = into.len();
+        let range = read(self.path(name), move |file| read_range(file, offset, bytes));
+        into.copy_from_slice(&self.calls.answer(LARGE, range)??);
         Ok(())
     }
 
     fn get_ranges(&self, wanted: &[Span]) -> Vec<io::Result<Vec<u8>>> {
-        let read = |span: &Span| {
-            let (store, name, range) = (self.store.clone(), name_of(&span.name), span.range.clone());
-            async move { store.get_range(&name?, range).await.map_err(error_of) }
+        let range = |span: &Span| {
+            let (offset, bytes) = (span.range.start, span.bytes());
+            read(self.path(&span.name), move |file| read_range(file, offset, bytes))
         };
-        let answers = self.calls.together(LARGE, wanted.iter().map(read).collect());
-        answers.into_iter().zip(wanted).map(|(answer, span)| whole(answer?, span)).collect()
+        self.calls.together(LARGE, wanted.iter().map(range).collect())
     }
 
     fn len(&self, name: &str) -> io::Result<u64> {
-        let (store, name) = (self.store.clone(), name_of(name)?);
-        self.calls.wait(SMALL, async move { store.head(&name).await.map(|meta| meta.size) })
+        self.calls.answer(SMALL, read(self.path(name), |file| Ok(file.metadata()?.len())))?
     }
 
     fn list(&self, folder: &str) -> io::Result<Vec<String>> {
@@ -136,19 +170,19 @@ impl Bucket for FolderBucket {
     /// A name may be visible before it is on disk: if the response to the create was lost, nothing has confirmed that
     /// it is.
     fn settle(&self, name: &str) -> io::Result<()> {
-        let path = self.store.path_to_filesystem(&name_of(name)?).map_err(error_of)?;
-        self.calls.wait(LARGE, async move {
-            let synced = tokio::task::spawn_blocking(move || sync(&path)).await;
-            synced
-                .map_err(|source| object_store::Error::JoinError { source })?
-                .map_err(|source| object_store::Error::Generic { store: "folder", source: Box::new(source) })
-        })
+        let path = self.path(name)?;
+        let folder = path.parent().map(Path::to_owned);
+        let synced = read(Ok(path), move |file| {
+            file.sync_all()?;
+            folder.as_deref().map_or(Ok(()), sync_folder)
+        });
+        self.calls.answer(LARGE, synced)?
     }
 
     fn modified(&self, name: &str) -> io::Result<Option<i64>> {
-        let (store, name) = (self.store.clone(), name_of(name)?);
-        let written = self.calls.wait(SMALL, async move { store.head(&name).await.map(|meta| meta.last_modified) })?;
-        Ok(Some(written.timestamp_micros()))
+        let written = read(self.path(name), |file| file.metadata()?.modified());
+        let since = self.calls.answer(SMALL, written)??.duration_since(UNIX_EPOCH);
+        Ok(since.ok().and_then(|since| i64::try_from(since.as_micros()).ok()))
     }
 
     fn place(&self) -> String {
@@ -156,11 +190,7 @@ impl Bucket for FolderBucket {
     }
 }
 
-#[allow(clippy::disallowed_methods, reason = "a sync needs the file, which object_store keeps to itself")]
-fn sync(path: &Path) -> io::Result<()> {
-    File::open(path)?.sync_all()?;
-    match path.parent() {
-        Some(folder) => File::open(folder)?.sync_all(),
-        None => Ok(()),
-    }
+#[allow(clippy::disallowed_methods, reason = "a bucket's folder is none of the store's")]
+fn sync_folder(path: &Path) -> io::Result<()> {
+    File::open(path)?.sync_all()
 }

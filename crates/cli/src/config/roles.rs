@@ -1,7 +1,7 @@
 //! The settings of TLS between the roles of a cluster.
 
 use super::setting::{Setting, text, texts, truth};
-use crate::certificates::Files;
+use crate::certificates::{Files, NamedFile};
 use crate::failure::Failure;
 use meridian_model::policy::names::NamePattern;
 #[cfg(feature = "cluster")]
@@ -33,7 +33,11 @@ impl Roles {
         let wrong = |what: &str| Err(Failure::Usage(what.to_owned()));
         let (certificate, key, authorities) = match (&self.cert, &self.key, &self.ca) {
             (None, None, None) if self.names.is_empty() => return Ok(None),
-            (Some(cert), Some(key), Some(ca)) => (cert.clone(), key.clone(), Some(ca.clone())),
+            (Some(cert), Some(key), Some(ca)) => (
+                NamedFile::new("cluster.tls.cert", cert),
+                NamedFile::new("cluster.tls.key", key),
+                Some(NamedFile::new("cluster.tls.ca", ca)),
+            ),
             (None, ..) => {
                 return wrong(
                     "cluster.tls.cert: expected the file of the certificate of this process, with cluster.tls.key and ca",

@@ -256,7 +256,7 @@ fn a_start_without_protection_or_with_wrong_files_is_refused() {
         (Identity { key: String::new(), ..good.clone() }, "cluster.tls.key"),
         (Identity { ca: String::new(), ..good.clone() }, "cluster.tls.ca"),
         (Identity { ca: good.key.clone(), ..good.clone() }, "it has no certificate"),
-        (Identity { key: "/nowhere.key".to_owned(), ..good.clone() }, "/nowhere.key"),
+        (Identity { key: "/nowhere.key".to_owned(), ..good.clone() }, "cluster.tls.key: /nowhere.key"),
     ] {
         for role in ["owner", "gateway"] {
             let free = ["--flight", "127.0.0.1:0"];

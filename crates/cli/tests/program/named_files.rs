@@ -3,6 +3,24 @@
 use crate::common::{Run, meridian, meridian_with_input};
 use std::process::Command;
 
+/// A plan of costs.
+const COST: &str = "\
+scenario = 'SCENARIO'
+size = 'workers'
+sizes = [8, 60]
+[prices]
+currency = 'USD'
+machine_hour = 0.5
+[[promise]]
+name = 'soon'
+first_s = 5.0
+share = 0.9
+[[pattern]]
+name = 'steady'
+[[pattern.part]]
+hours = 24
+";
+
 #[test]
 fn what_an_option_names_in_place_of_a_file_is_refused_and_never_waited_on() {
     let folder = tempfile::tempdir().unwrap();
@@ -32,6 +50,13 @@ fn what_an_option_names_in_place_of_a_file_is_refused_and_never_waited_on() {
         std::fs::create_dir(&plan).unwrap();
         assert!(Command::new("mkfifo").arg(format!("{plan}/cost.toml")).status().unwrap().success());
         meridian(&["lab", "cost", &plan]).ended(2).says(&["cost.toml", "expected a file", "not a pipe"]);
+        // The scenario that a plan names, too.
+        std::fs::remove_file(format!("{plan}/cost.toml")).unwrap();
+        for scenario in [pipe.as_str(), data.as_str(), "/dev/zero"] {
+            let text = COST.replace("SCENARIO", scenario);
+            std::fs::write(format!("{plan}/cost.toml"), text).unwrap();
+            meridian(&["lab", "cost", &plan]).ended(2).says(&["scenario", scenario, "expected a file", "not a pipe"]);
+        }
     }
     // Settings that name files, in a file of settings.
     let config = at("settings");

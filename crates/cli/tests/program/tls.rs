@@ -93,11 +93,13 @@ fn a_pair_that_cannot_be_used_ends_the_start_with_its_file_and_the_reason() {
     for (args, words) in [
         (&["--tls-cert", one.as_str()][..], &["tls.key", "--tls-key"][..]),
         (&["--tls-key", &one_key], &["tls.certificate", "--tls-cert"]),
-        (&["--tls-cert", "/nowhere.pem", "--tls-key", &one_key], &["/nowhere.pem", "cannot be read"]),
-        (&["--tls-cert", &pipe, "--tls-key", &one_key], &[&pipe, "not a pipe"]),
-        (&["--tls-cert", &one, "--tls-key", &other_key], &[&other_key, "does not belong"]),
-        (&["--tls-cert", &one_key, "--tls-key", &one_key], &[&one_key, "no certificate"]),
-        (&["--tls-cert", &one, "--tls-key", &one], &[&one, "no private key"]),
+        (&["--tls-cert", "/nowhere.pem", "--tls-key", &one_key], &["(--tls-cert): /nowhere.pem: cannot be read"]),
+        (&["--tls-cert", &one, "--tls-key", "/nowhere.key"], &["(--tls-key): /nowhere.key: cannot be read"]),
+        (&["--tls-cert", &pipe, "--tls-key", &one_key], &["tls.certificate (--tls-cert)", &pipe, "not a pipe"]),
+        (&["--tls-cert", &one, "--tls-key", &pipe], &["tls.key (--tls-key)", &pipe, "not a pipe"]),
+        (&["--tls-cert", &one, "--tls-key", &other_key], &["--tls-key", &other_key, "does not belong"]),
+        (&["--tls-cert", &one_key, "--tls-key", &one_key], &["--tls-cert", &one_key, "no certificate"]),
+        (&["--tls-cert", &one, "--tls-key", &one], &["--tls-key", &one, "no private key"]),
     ] {
         start(args).ended(2).says(words);
     }

@@ -22,6 +22,7 @@ pub use price::{Bill, Offer, PricedPlan};
 use crate::simulate::settings;
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use std::io;
 use std::path::Path;
 use toml::{Table, Value};
 
@@ -151,11 +152,12 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Reads the files that the plan names, relative to its folder.
-    pub fn model(&self, folder: &Path) -> Result<Model, String> {
+    /// Reads the files that the plan names, relative to its folder. `read` reads a scenario: bounded, and a regular file
+    /// alone.
+    pub fn model(&self, folder: &Path, read: impl FnOnce(&Path) -> io::Result<String>) -> Result<Model, String> {
         match (&self.scenario, &self.measured) {
             (Some(scenario), _) => {
-                let text = std::fs::read_to_string(folder.join(scenario));
+                let text = read(&folder.join(scenario));
                 self.simulated(&text.map_err(|e| format!("scenario = {scenario:?}: it cannot be read: {e}"))?)
             }
             (_, Some(runs)) => {

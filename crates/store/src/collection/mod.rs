@@ -2,9 +2,10 @@
 //!
 //! `writing.rs` writes and deletes events, and `pending.rs` does so without a waiting thread. `since.rs` reads events
 //! written after a position, `prior.rs` the earlier place of an object, and `files.rs` lists GeoParquet files.
-//! `upkeep.rs` runs the jobs of `maintenance/`.
+//! `upkeep.rs` runs the jobs of `maintenance/`, and `panics.rs` says when one that has panicked is tried again.
 
 mod files;
+mod panics;
 pub(crate) mod pending;
 pub(crate) mod prior;
 pub(crate) mod since;
@@ -27,6 +28,7 @@ use crate::snapshot::seen_of;
 use crate::state::{Shared, State};
 use crate::stats::CollectionStats;
 use meridian_model::{Bounds, Invalid, Schema, Seq};
+use panics::Panics;
 use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -50,6 +52,8 @@ pub struct Collection {
     pub(crate) segment_lane: Mutex<()>,
     /// When to next check for events past the retention, in microseconds of [`crate::seams::Clock::elapsed`].
     expiry_due: AtomicI64,
+    /// The pauses of its background jobs that have panicked.
+    pub(crate) panics: Panics,
     pub(crate) stop: AtomicBool,
     /// Whether the collection no longer exists. A collection that was only stopped exists, and can be reopened.
     pub(crate) dropped: AtomicBool,
@@ -123,6 +127,7 @@ impl Collection {
             memory_lane: Mutex::new(()),
             segment_lane: Mutex::new(()),
             expiry_due: AtomicI64::new(i64::MIN),
+            panics: Panics::default(),
             stop: AtomicBool::new(false),
             dropped: AtomicBool::new(false),
             wake,
@@ -286,6 +291,7 @@ impl Collection {
             expired: counters.expired(),
             syncs: counters.syncs(),
             groups: counters.groups(),
+            job_panics: counters.job_panics(),
             install_us,
             install_us_max,
             ..CollectionStats::default()

@@ -28,17 +28,6 @@ impl Work {
     }
 }
 
-/// Runs a job and turns a panic into an error: its parts are frozen until the outcome is installed, and its thread
-/// serves all collections.
-fn contained(job: &Job, run: impl FnOnce() -> Result<Output, StoreError>) -> Result<Output, StoreError> {
-    // It works on copies that nothing shares, and writes files that nothing names yet.
-    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
-        let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-        let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
-        Err(StoreError::Internal { what: job.work.name(), detail: text })
-    })
-}
-
 impl Collection {
     /// Removes the events that are past the collection's retention; `None` if there are none.
     pub fn expire(&self) -> Result<Option<ExpiryOutcome>, StoreError> {
@@ -143,6 +132,21 @@ impl Collection {
         self.core.lock().next_segment_job().map(Work::of)
     }
 
+    /// Runs background work, and turns a panic into an error, which is counted: its thread serves all collections.
+    pub(crate) fn contained<T>(
+        &self,
+        what: &'static str,
+        run: impl FnOnce() -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        // A job works on copies that nothing shares, and writes files that nothing names yet.
+        catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
+            self.shared.counters.add_job_panics(1);
+            let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+            let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+            Err(StoreError::Internal { what, detail: text })
+        })
+    }
+
     /// Executes the job. Readers and writers continue meanwhile.
     pub fn run(&self, work: &mut Work) {
         // Numbers first: no file of this process may have a name that another process has chosen.
@@ -150,8 +154,9 @@ impl Collection {
         span.set("meridian.tenant", self.shared.tenant.clone());
         span.set("events", work.job.inputs.iter().map(|entry| u64::from(entry.part.rows)).sum::<u64>());
         let numbered = if work.job.writes_files() { self.core.lock().claim_or_stop() } else { Ok(()) };
-        let output =
-            numbered.and_then(|()| span.run(|| contained(&work.job, || work.job.run(&self.shared, &self.stop))));
+        // Its parts are frozen until the outcome is installed, also that of a panic.
+        let job = || self.contained(work.job.work.name(), || work.job.run(&self.shared, &self.stop));
+        let output = numbered.and_then(|()| span.run(job));
         if output.is_err() {
             span.fail();
         }
@@ -266,6 +271,7 @@ mod tests {
         trap.is_set.store(false, Ordering::SeqCst);
         let error = c.install(work).unwrap_err();
         assert!(error.to_string().contains("into the trap"), "{error}");
+        assert_eq!(c.stats().job_panics, 1);
         assert!(c.core.lock().frozen.is_empty());
         c.flush().unwrap();
         assert_eq!((c.core.lock().segments.len(), c.stats().events), (1, 1));

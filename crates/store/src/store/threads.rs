@@ -122,25 +122,82 @@ impl Inner {
         });
     }
 
-    fn attempt(&self, collection: &Collection, what: &str, job: impl Fn() -> Result<bool, StoreError>) -> bool {
+    fn attempt(&self, collection: &Collection, what: &'static str, job: impl Fn() -> Result<bool, StoreError>) -> bool {
+        let clock = &self.common.seams.clock;
+        if !collection.panics.may_run(what, clock.elapsed()) {
+            return false;
+        }
         let mut result = Ok(false);
         match self.common.background.get() {
-            Some(background) => background.run(collection.tenant(), &mut || result = job()),
-            None => result = job(),
+            Some(background) => {
+                background.run(collection.tenant(), &mut || result = collection.contained(what, &job));
+            }
+            None => result = collection.contained(what, &job),
         }
         match result {
             Ok(worked) => worked,
             Err(StoreError::Closed) => false,
+            Err(e @ StoreError::Internal { .. }) => {
+                let pause = collection.panics.begin_pause(what, clock.elapsed());
+                let pause_s = pause.as_secs();
+                tracing::error!(collection = %collection.name(), error = %e, pause_s, "a {what} met a fault of the program and will be tried again");
+                // Other collections and jobs go on meanwhile.
+                false
+            }
             Err(e) => {
                 tracing::error!(collection = %collection.name(), error = %e, "a {what} failed and will be tried again");
                 // Writers waiting for room must not turn this into a busy loop, so only the end cuts the pause short.
                 for _ in 0..AFTER_FAILURE_STEPS {
                     if !self.closed.load(Ordering::Acquire) {
-                        self.common.seams.clock.sleep(AFTER_FAILURE / AFTER_FAILURE_STEPS);
+                        clock.sleep(AFTER_FAILURE / AFTER_FAILURE_STEPS);
                     }
                 }
                 false
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::seams::{Clock as _, ManualClock, MemoryDisk, Seams, SeededRandom};
+    use crate::{Options, Settings, Store};
+    use meridian_model::Schema;
+    use std::cell::Cell;
+    use std::sync::Arc;
+
+    #[test]
+    fn a_job_that_panics_is_counted_and_tried_again_ever_more_rarely() {
+        let clock = Arc::new(ManualClock::new(0));
+        let random = Arc::new(SeededRandom::new(1));
+        let seams = Seams { disk: Arc::new(MemoryDisk::new()), clock: clock.clone(), random };
+        let store = Store::open(Options { background: false, ..Options::at("/data") }, seams).unwrap();
+        let make = |name: &str| store.create("t", name, Schema::default(), Settings::default()).unwrap();
+        let (bad, good) = (make("bad"), make("good"));
+        let panics = Cell::new(0);
+        let look = || {
+            store.inner.attempt(&bad, "merge", || {
+                panics.set(panics.get() + 1);
+                panic!("on purpose")
+            })
+        };
+        let begun = clock.elapsed();
+        // As often as the threads look, for an hour: 2 s, 4 s and so on up to five minutes.
+        for _ in 0..7_200 {
+            assert!(!look());
+            clock.advance(500_000);
+        }
+        assert!((15..=25).contains(&panics.get()), "{}", panics.get());
+        assert_eq!(bad.stats().job_panics, panics.get());
+        // It holds up neither another job of the collection nor other collections.
+        assert!(store.inner.attempt(&bad, "flush", || Ok(true)) && store.inner.attempt(&good, "merge", || Ok(true)));
+        assert_eq!((clock.elapsed() - begun, good.stats().job_panics), (3_600_000_000, 0));
+        // After a quiet time its pauses are short again.
+        clock.advance(3_600_000_000);
+        let before = panics.get();
+        look();
+        clock.advance(2_000_000);
+        look();
+        assert_eq!(panics.get(), before + 2);
     }
 }

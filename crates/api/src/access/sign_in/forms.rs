@@ -7,9 +7,11 @@ use crate::request::body;
 use crate::request::context::Context;
 use crate::request::scope::Scope;
 use crate::response::respond;
+use crate::response::whole::Refusal;
 use axum::body::Body;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
+use meridian_admission::ByteShare;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
@@ -24,19 +26,25 @@ pub struct SubmittedForm {
     document: Vec<u8>,
     is_form: bool,
     csrf_token: Option<String>,
+    /// The memory of the document and of what is read from it, while the request waits for its turns.
+    _held: ByteShare,
 }
 
 impl SubmittedForm {
     /// Receives a body. The request accepts no parameters.
     pub async fn receive(state: &Scope, context: &Context, body: Body) -> Result<SubmittedForm> {
         Params::parse(context.query.as_deref())?.finish()?;
-        let received = body::receive_up_to(state, &context.headers, body, BODY_BYTES_MAX).await?;
-        let csrf_token = csrf::shown(&context.headers).map(str::to_owned);
-        if !is_form(&context.headers) {
-            return Ok(SubmittedForm { document: received.bytes.to_vec(), is_form: false, csrf_token });
-        }
-        let (document, sent) = split(&received.bytes)?;
-        Ok(SubmittedForm { document, is_form: true, csrf_token: sent.or(csrf_token) })
+        SubmittedForm::take(state, &context.headers, body).await
+    }
+
+    async fn take(state: &Scope, headers: &HeaderMap, body: Body) -> Result<SubmittedForm> {
+        let received = body::receive_up_to(state, headers, body, BODY_BYTES_MAX).await?;
+        let csrf_token = csrf::shown(headers).map(str::to_owned);
+        let is_form = is_form(headers);
+        let (document, sent) = if is_form { split(&received.bytes)? } else { (received.bytes.to_vec(), None) };
+        // Twice: the members are read from the document and kept beside it.
+        let held = received.into_share(state, 2 * document.capacity())?;
+        Ok(SubmittedForm { document, is_form, csrf_token: sent.or(csrf_token), _held: held })
     }
 
     /// Parses the document.
@@ -66,13 +74,15 @@ impl SubmittedForm {
     }
 }
 
-/// Returns a problem as a page that explains it.
+/// Returns a problem as a page that explains it. It is shown even while memory is short: an attempt was made, which a
+/// reload cannot repeat.
 pub fn explained(problem: Problem, page: impl FnOnce(&str) -> String) -> Response {
     let page = page(problem.detail());
     let mut response = problem.into_response();
     response.headers_mut().remove(header::CONTENT_LENGTH);
     respond::set_document(response.headers_mut());
     *response.body_mut() = page.into();
+    response.extensions_mut().insert(Refusal::Excluded);
     response
 }
 
@@ -95,13 +105,72 @@ fn is_form(headers: &HeaderMap) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::ServerConfig;
     use crate::contract::bodies::PasswordChange;
     use crate::contract::members;
+    use crate::response::whole;
+    use crate::state::AppState;
+    use axum::http::{HeaderValue, StatusCode, Version};
+    use meridian_admission::identity::Identity;
+    use meridian_backend::{Embedded, Seams};
+    use meridian_model::policy::access::{Grant, Role};
+    use meridian_store::{Options, Store};
+    use std::sync::Arc;
 
     /// Encodes a form with these fields, and splits it.
     fn split_form(names: impl IntoIterator<Item = String>) -> (Vec<u8>, Option<String>) {
         let fields: Vec<String> = names.into_iter().map(|name| format!("{name}=of+{name}")).collect();
         split(fields.join("&").as_bytes()).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_sign_in_holds_memory_until_it_ends() {
+        let seams = Seams::real();
+        let store = Arc::new(Store::open(Options::ephemeral(), seams.clone()).unwrap());
+        let config = ServerConfig { body_bytes_total: 256 << 10, ..ServerConfig::default() };
+        let state = AppState::new(Embedded::new(store), &seams, config).unwrap();
+        let caller = Identity::new("default", Grant::over_all(Role::Reader), "me");
+        let scope = Scope::new(state.clone(), Arc::new(caller));
+        let kind = |kind| HeaderMap::from_iter([(header::CONTENT_TYPE, HeaderValue::from_static(kind))]);
+        // A byte of a form may take six of its document.
+        for (kind, text, least) in [
+            (kind("application/json"), format!("{{\"next\":\"/{}\"}}", "x".repeat(10_000)), 10_000),
+            (kind(FORM), format!("next=/{}", "\u{1}".repeat(4_000)), 24_000),
+        ] {
+            let sent = SubmittedForm::take(&scope, &kind, Body::from(text.clone())).await.unwrap();
+            assert!(state.bodies.held() >= least, "{} for {}", state.bodies.held(), text.len());
+            // Another one of many finds no room while they wait.
+            let mut waiting = vec![sent];
+            let refused = loop {
+                assert!(waiting.len() < 40, "they do not count");
+                match SubmittedForm::take(&scope, &kind, Body::from(text.clone())).await {
+                    Ok(sent) => waiting.push(sent),
+                    Err(problem) => break problem,
+                }
+            };
+            assert_eq!(refused.kind(), Kind::Overloaded);
+            assert!(state.bodies.held() <= 256 << 10);
+            drop(waiting);
+            assert_eq!(state.bodies.held(), 0);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_failed_sign_in_is_explained_even_while_memory_is_short() {
+        let seams = Seams::real();
+        let store = Arc::new(Store::open(Options::ephemeral(), seams.clone()).unwrap());
+        let state = AppState::new(Embedded::new(store), &seams, ServerConfig::default()).unwrap();
+        let answers = state.answers.of(&"default".into());
+        let _all = answers.try_take(answers.limit()).unwrap();
+        let sent =
+            |response| whole::charged(response, Version::HTTP_2, whole::Refusal::Allowed, || answers.clone(), &state);
+        let page = |wrong: &str| format!("<p>{wrong}</p>{}", "x".repeat(3_000));
+        let of_any_page = sent(respond::html(page("")));
+        assert_eq!(of_any_page.status(), StatusCode::SERVICE_UNAVAILABLE);
+        let refused = sent(explained(Problem::new(Kind::Unauthorized, "another issuer answered"), page));
+        assert_eq!(refused.status(), StatusCode::UNAUTHORIZED);
+        let body = axum::body::to_bytes(refused.into_body(), 8_000).await.unwrap();
+        assert!(body.starts_with(b"<p>another issuer answered</p>"));
     }
 
     #[test]

@@ -137,12 +137,12 @@ async fn take_over(
 ) -> Result<()> {
     if let Err(problem) = acts::record(state, dispatch, acts::SIGN_IN, session).await {
         // No session may exist without its audit line.
-        end(state, text.to_owned()).await?;
+        end(state, Origin::SignIn, text.to_owned()).await?;
         return Err(problem);
     }
     // A browser has only one session, so the previous one ends: it may belong to another user.
     match cookie::SESSION.read(dispatch.arrival.secure, headers) {
-        Some(before) => end(state, before.to_owned()).await,
+        Some(before) => end(state, Origin::SignIn, before.to_owned()).await,
         None => Ok(()),
     }
 }
@@ -213,7 +213,7 @@ pub async fn logout(
     let sent = SubmittedForm::receive(&state, &context, body).await?;
     if let Some((session, text)) = current(&state, &dispatch, &context.headers) {
         sent.check_csrf(&text)?;
-        end(&state, text).await?;
+        end(&state, Origin::Revocation, text).await?;
         // The session has ended whether or not that can be recorded; the fault is logged.
         let _ = acts::record(&state, &dispatch, acts::SIGN_OUT, &session).await;
         tracing::info!(user = session.user(), "signed out");
@@ -224,9 +224,9 @@ pub async fn logout(
     Ok(unstored(response))
 }
 
-async fn end(state: &Scope, text: String) -> Result<()> {
+async fn end(state: &Scope, origin: Origin, text: String) -> Result<()> {
     let registry = state.registry.clone();
-    let ended = access::in_turn(state, Origin::SignIn, move || registry.end_session(&text)).await?;
+    let ended = access::in_turn(state, origin, move || registry.end_session(&text)).await?;
     ended.map(drop).map_err(errors::access_problem)
 }
 

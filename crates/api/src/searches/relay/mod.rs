@@ -19,7 +19,8 @@ use crate::request::context::Context;
 use crate::request::dispatch::{Dispatch, void};
 use crate::request::route::{Access, Resource, Route};
 use crate::request::scope::Scope;
-use crate::response::whole::MemoryMark;
+use crate::response::passed;
+use crate::response::whole::Refusal;
 use crate::state::AppState;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::FromRequestParts;
@@ -146,9 +147,10 @@ async fn pass_on(state: &AppState, request: Request<Body>, of: Responder) -> Res
         Responder::Saved(..) => return Err(nobody()),
         Responder::Search(number) => gateways.find(number).await.ok_or_else(|| gone(state))?,
     };
-    let received = match method {
-        Method::GET | Method::HEAD => None,
-        _ => Some(body::receive(&scope, &headers, body).await?),
+    let (received, refusal) = match method {
+        Method::GET | Method::HEAD => (None, Refusal::Allowed),
+        // A refusal would deny what the other gateway has done.
+        _ => (Some(body::receive(&scope, &headers, body).await?), Refusal::Excluded),
     };
     let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
     let relayed = relayed(&context);
@@ -195,9 +197,9 @@ async fn pass_on(state: &AppState, request: Request<Body>, of: Responder) -> Res
         }));
     } else {
         let body = axum::http::Response::<reqwest::Body>::from(response).into_body();
-        *answer.body_mut() = Body::new(RelayedBody { body, closed: Box::pin(closed) });
-        // It arrives as it is sent.
-        answer.extensions_mut().insert(MemoryMark::Evictable);
+        let body = RelayedBody { body, closed: Box::pin(closed) };
+        let body = passed::charged(body, refusal, &scope.answers(), state, answer.extensions_mut())?;
+        *answer.body_mut() = body;
     }
     *answer.status_mut() = status;
     *answer.headers_mut() = headers;

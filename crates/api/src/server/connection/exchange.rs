@@ -5,6 +5,7 @@ use super::send_queue::{QueuedBytes, SendQueue};
 use super::wire::{FIELDS_MAX, head_too_large};
 use crate::protocol::connection_control::{ConnectionControl, ReadTimeout};
 use crate::request::dispatch::Connection;
+use crate::response::whole::{self, Refusal};
 use axum::body::{Body, Bytes, HttpBody};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri, Version, header};
 use axum::response::{IntoResponse, Response};
@@ -43,7 +44,8 @@ pub async fn run(
     let answer = async {
         // The library bounds the bytes of a head, but not the number of its fields.
         if request.headers().len() > FIELDS_MAX {
-            return head_too_large().into_response();
+            let (refusal, state) = (head_too_large().into_response(), door.state());
+            return whole::charged(refusal, Version::HTTP_2, Refusal::Excluded, || state.answers.clone(), state);
         }
         door.answer(from, translated(request, asks)).await
     };

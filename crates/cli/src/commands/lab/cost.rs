@@ -34,7 +34,7 @@ pub fn run(args: &CostArgs) -> Result<(), Failure> {
     let path = args.dir.join("cost.toml");
     let blame = |detail: String| Failure::Usage(format!("{}: {detail}", path.display()));
     let plan = Plan::read(&read(&path)?).map_err(blame)?;
-    let priced = plan.model(&args.dir).and_then(|model| plan.price(&model)).map_err(blame)?;
+    let priced = plan.model(&args.dir, read_named_text).and_then(|model| plan.price(&model)).map_err(blame)?;
     let json =
         serde_json::to_string(&priced).map_err(|e| Failure::Bad(format!("the answer cannot be written: {e}")))?;
     let out = args.out.as_ref().unwrap_or(&args.dir);

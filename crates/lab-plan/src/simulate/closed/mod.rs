@@ -162,7 +162,7 @@ pub struct ClosedOutcome {
     pub per_second: f64,
     /// Results by population.
     pub populations: Vec<PopulationOutcome>,
-    /// Utilisation of the processors, by machine: named machines, then the stations' own.
+    /// Utilisation of the processors, by machine with a process: named machines, then the stations' own.
     pub machines: Vec<MachineOutcome>,
 }
 

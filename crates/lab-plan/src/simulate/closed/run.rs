@@ -205,12 +205,13 @@ impl Simulator<'_> {
         });
         let populations: Vec<_> = populations.collect();
         let used = |machine: &Machine| machine.used as f64 / 1e9 / (seconds * machine.cores as f64);
+        // A named machine may have no process of any station.
+        let has_process = |number: usize| self.stations.iter().any(|station| station.machines.contains(&number));
+        let machines = self.machines.iter().enumerate().filter(|(number, _)| has_process(*number));
         ClosedOutcome {
             per_second: populations.iter().map(|population| population.per_second).sum(),
-            machines: self
-                .machines
-                .iter()
-                .map(|machine| MachineOutcome { name: machine.name.clone(), used: used(machine) })
+            machines: machines
+                .map(|(_, machine)| MachineOutcome { name: machine.name.clone(), used: used(machine) })
                 .collect(),
             populations,
         }

@@ -48,6 +48,16 @@ fn processes_of_one_machine_share_its_processors() {
 }
 
 #[test]
+fn a_machine_without_a_process_is_not_listed() {
+    let names = |sets: &[&str]| -> Vec<String> {
+        trial(GATEWAYS, sets).machines.into_iter().map(|machine| machine.name).collect()
+    };
+    // Its machine `box` is for those who choose it.
+    assert_eq!(names(&["seconds=1"]), ["lab", "gateway", "owner"]);
+    assert_eq!(names(&["seconds=1", "station.owner.machine=box"]), ["box", "lab", "gateway"]);
+}
+
+#[test]
 fn one_seed_gives_one_run_and_more_gateways_more_answers_up_to_the_owner() {
     assert_eq!(trial(GATEWAYS, &["seconds=2"]), trial(GATEWAYS, &["seconds=2"]));
     let rate =
