@@ -22,6 +22,9 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+/// Folder for files that responses are made in, in the folder of a process that has one.
+const ANSWERS: &str = "answers";
+
 /// The listeners for clients, bound before anything slow begins, so that a wrong address is reported at once.
 pub(super) struct ClientListeners {
     certificates: Option<Certificates<Tls>>,
@@ -129,7 +132,7 @@ pub(super) struct ClusterMembership {
 /// Serves until `stop`. The caller closes the source.
 pub(super) async fn serve(
     listeners: ClientListeners,
-    config: Config,
+    mut config: Config,
     source: Source,
     seams: &Seams,
     stop: impl Future<Output = ()> + Send + 'static,
@@ -137,6 +140,7 @@ pub(super) async fn serve(
     let ClientListeners { certificates, listener, flight, monitors, address } = listeners;
     let tokens_at = greeting::tokens_at(source.bucket.as_deref(), source.folder.as_deref());
     let Source { backend, place, folder, membership, mut drained, .. } = source;
+    config.server.answer_folder = folder.as_deref().map(|folder| folder.join(ANSWERS));
     let hosts = Hosts::new(&config.server, address);
     let refused = |e: Fault| match e {
         // The error is in a file named in the settings.
