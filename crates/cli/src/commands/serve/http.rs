@@ -12,6 +12,7 @@ use meridian_admission::identity::Fault;
 use meridian_api::{AppState, HostName, Hosts, Listeners, Member, Tls};
 use meridian_backend::Backend;
 use meridian_backend::cluster::{ClusterSurvey, ServerStatus};
+use meridian_store::ANSWERS;
 use meridian_store::bucket::Peers;
 use meridian_store::seams::Seams;
 use std::net::SocketAddr;
@@ -21,9 +22,6 @@ use std::sync::atomic::Ordering;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-
-/// Folder for files that responses are made in, in the folder of a process that has one.
-const ANSWERS: &str = "answers";
 
 /// The listeners for clients, bound before anything slow begins, so that a wrong address is reported at once.
 pub(super) struct ClientListeners {
