@@ -5,9 +5,9 @@ import { exportCommand } from './command';
 import { $, copyText, make, say, toast } from './dom';
 import { asCollection, sayMissing } from './gather';
 import type { View } from './hash';
-import { formatCount } from './numbers';
+import { formatBytes, formatCount } from './numbers';
 import { params } from './query';
-import { destination, LOST } from './saving';
+import { counted, destination, LOST } from './saving';
 
 const NAMES: Record<string, readonly [title: string, extension: string]> = {
   json: ['GeoJSON', 'geojson'],
@@ -17,11 +17,12 @@ const NAMES: Record<string, readonly [title: string, extension: string]> = {
   arrow: ['Arrow stream', 'arrows'],
   parquet: ['GeoParquet', 'parquet'],
   flatgeobuf: ['FlatGeobuf', 'fgb'],
+  gpkg: ['GeoPackage', 'gpkg'],
 };
 
-/** What `meridian export` alone writes, of collections whose events have places. */
+/** What `meridian export` writes and the server does not, of collections whose events have places. */
 const COMMANDS = [
-  ['GeoPackage', 'gpkg'],
+  ['GeoPackage of any size', 'gpkg'],
   ['PMTiles', 'pmtiles'],
 ] as const;
 
@@ -53,26 +54,68 @@ const itemsPath = (id: string, query: URLSearchParams, format: string): string =
 
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
-/** Saves any number of events as one GeoJSON document, which the server has in pages only. What breaks off leaves no file. */
-async function saveCollection(id: string, query: URLSearchParams, count: number, signal: AbortSignal): Promise<void> {
-  const file = await destination(`${id}.geojson`, 'application/geo+json');
-  if (!file) return;
-  const [bar, state] = [$<HTMLProgressElement>('download-progress'), $('download-state')];
-  const stop = new AbortController();
-  const either = AbortSignal.any([signal, stop.signal]);
+/** A file that the page saves itself, since a link would cut it or show no progress. */
+interface Download {
+  readonly type: string;
+  /** Fills the file. Returns what to say of it. */
+  readonly fill: (to: WritableStream<Uint8Array>, signal: AbortSignal) => Promise<string>;
+  /** How far it is; empty while nothing came. */
+  readonly far: () => string;
+}
+
+/** Any number of events as one GeoJSON document, which the server has in pages only. */
+function gathered(id: string, query: URLSearchParams, count: number): Download {
   let features = 0;
-  bar.max = count;
-  bar.value = 0;
+  return {
+    type: 'application/geo+json',
+    fill: async (to, signal) => {
+      const bar = $<HTMLProgressElement>('download-progress');
+      [bar.max, bar.value] = [count, 0];
+      say($('download-state'), 'Saving GeoJSON…');
+      const answer = await api.call(itemsPath(id, query, 'ndjson'), signal, { headers: { accept: 'application/x-ndjson' } }, Infinity);
+      if (!answer.body) throw new Error('the answer is empty');
+      const lines = asCollection((seen) => (bar.value = features = seen));
+      await answer.body.pipeThrough(lines, { signal }).pipeTo(to, { signal });
+      return `${formatCount(features)} ${features === 1 ? 'event is' : 'events are'} saved. ${sayMissing(features, count)}`.trim();
+    },
+    far: () => `after ${formatCount(features)} of ${formatCount(count)} events`,
+  };
+}
+
+/** A file that the server makes whole before it sends any of it: it takes a while, and may be refused. */
+function madeFirst(format: string, type: string, id: string, query: URLSearchParams): Download {
+  let [bytes, total] = [0, 0];
+  return {
+    type,
+    fill: async (to, signal) => {
+      const [bar, state] = [$<HTMLProgressElement>('download-progress'), $('download-state')];
+      bar.removeAttribute('value');
+      say(state, `The server makes the ${NAMES[format][0]}…`);
+      const answer = await api.call(itemsPath(id, query, format), signal, {}, Infinity);
+      if (!answer.body) throw new Error('the answer is empty');
+      total = Number(answer.headers.get('content-length'));
+      [bar.max, bar.value] = [total, 0];
+      say(state, `Saving ${formatBytes(total)}…`);
+      await answer.body.pipeThrough(counted((seen) => (bar.value = bytes = seen)), { signal }).pipeTo(to, { signal });
+      return `${formatBytes(bytes)} are saved.`;
+    },
+    far: () => (bytes ? `after ${formatBytes(bytes)} of ${formatBytes(total)}` : ''),
+  };
+}
+
+/** Saves a file, with progress and a way to give it up. What breaks off leaves no file. */
+async function save(format: string, id: string, { type, fill, far }: Download, signal: AbortSignal): Promise<void> {
+  const [title, extension] = NAMES[format];
+  const file = await destination(`${id}.${extension}`, type, title);
+  if (!file) return;
+  const state = $('download-state');
+  const stop = new AbortController();
   $('download-run').hidden = false;
-  say(state, 'Saving GeoJSON…');
   $('download-cancel').onclick = () => stop.abort();
   try {
-    const answer = await api.call(itemsPath(id, query, 'ndjson'), either, { headers: { accept: 'application/x-ndjson' } }, Infinity);
-    if (!answer.body) throw new Error('the answer is empty');
-    const lines = asCollection((seen) => (bar.value = features = seen));
-    await answer.body.pipeThrough(lines, { signal: either }).pipeTo(file.stream, { signal: either });
+    const saved = await fill(file.stream, AbortSignal.any([signal, stop.signal]));
     file.keep();
-    say(state, `${formatCount(features)} ${features === 1 ? 'event is' : 'events are'} saved. ${sayMissing(features, count)}`.trim());
+    say(state, saved);
   } catch (error) {
     await file.discard();
     const cancelled = file.chosen ? `Cancelled. ${LOST}` : 'Cancelled: nothing is saved.';
@@ -81,8 +124,11 @@ async function saveCollection(id: string, query: URLSearchParams, count: number,
       toast(`Download of ${id}: ${cancelled}`);
       return;
     }
-    const brokeOff = `The download broke off after ${formatCount(features)} of ${formatCount(count)} events, and nothing is saved: ${messageOf(error)}`;
-    say(state, stop.signal.aborted ? cancelled : file.chosen ? `${brokeOff} ${LOST}` : brokeOff);
+    const begun = far() ? `The download broke off ${far()}, and nothing is saved` : 'Nothing is saved';
+    const failed = `${begun}: ${messageOf(error)}`;
+    say(state, stop.signal.aborted ? cancelled : file.chosen ? `${failed} ${LOST}` : failed);
+    // What the server refuses to make, the command beside it does.
+    if (error instanceof api.Problem && error.field === 'f') $<HTMLDetailsElement>('download-more').open = true;
   } finally {
     // The progress of a closed dialog may be that of the next download.
     if (!signal.aborted) $('download-run').hidden = true;
@@ -94,14 +140,16 @@ function linkOf(format: string, id: string, query: URLSearchParams): HTMLElement
   return make('a', 'button', title, { href: itemsPath(id, query, format), download: `${id}.${extension}`, 'data-format': format });
 }
 
-/** A page of GeoJSON has a max, at which a link would cut the file without a word: the page gathers a stream instead. */
-function buttonOf(format: string, save: () => Promise<void>): HTMLElement {
+function buttonOf(format: string, run: () => Promise<void>): HTMLElement {
   const button = make('button', 'button', NAMES[format][0], { type: 'button', 'data-format': format });
   button.addEventListener('click', () => {
-    button.disabled = true;
-    void save()
+    // One at a time: there is one progress.
+    const all = [...document.querySelectorAll<HTMLButtonElement>('#download-list button')];
+    const disable = (disabled: boolean): void => all.forEach((one) => (one.disabled = disabled));
+    disable(true);
+    void run()
       .catch((error: unknown) => say($('download-state'), messageOf(error)))
-      .finally(() => (button.disabled = false));
+      .finally(() => disable(false));
   });
   return button;
 }
@@ -135,10 +183,16 @@ export async function askToDownload(app: App): Promise<void> {
     const [document, [group]] = await Promise.all([api.get<Api>('/openapi.json', stop.signal), api.aggregate(id, ['count'], query, stop.signal)]);
     const count = group?.count ?? 0;
     $('download-note').textContent = `${formatCount(count)} ${count === 1 ? 'event' : 'events'}: ${saySelected(app.view(), open.schema)}.`;
+    const saved = new Map<string, () => Download>([
+      // A page of GeoJSON has a max, at which a link would cut the file without a word: the page gathers a stream instead.
+      ['json', () => gathered(id, query, count)],
+      ['gpkg', () => madeFirst('gpkg', 'application/geopackage+sqlite3', id, query)],
+    ]);
     $('download-list').replaceChildren(
       ...formatsOf(document).map((format) => {
         const item = make('li');
-        item.append(format === 'json' ? buttonOf(format, () => saveCollection(id, query, count, stop.signal)) : linkOf(format, id, query));
+        const download = saved.get(format);
+        item.append(download ? buttonOf(format, () => save(format, id, download(), stop.signal)) : linkOf(format, id, query));
         return item;
       }),
     );

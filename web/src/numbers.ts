@@ -11,6 +11,9 @@ export const formatCount = (value: number): string => WHOLE.format(value);
 /** A short count: 1.2M. */
 export const formatShort = (value: number): string => (Math.abs(value) < 10_000 ? WHOLE.format(Math.round(value * 100) / 100) : SHORT.format(value));
 
+/** A size in bytes: 45 kB, 12.3 MB. */
+export const formatBytes = (bytes: number): string => (bytes < 1e6 ? `${WHOLE.format(Math.ceil(bytes / 1e3))} kB` : `${WHOLE.format(Math.round(bytes / 1e5) / 10)} MB`);
+
 /** A measured value with about four significant digits. */
 export function formatValue(value: unknown): string {
   if (typeof value !== 'number' || !Number.isFinite(value)) return '–';

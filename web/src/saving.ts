@@ -71,12 +71,23 @@ async function onDisk(handle: Handle): Promise<Destination> {
   }
 }
 
-/** Asks where a file goes; null if the user wants none. Browsers ask only in answer to a click. */
-export async function destination(name: string, type: string): Promise<Destination | null> {
+/** Passes bytes on, and tells how many came so far. */
+export function counted(seen: (bytes: number) => void): TransformStream<Uint8Array, Uint8Array> {
+  let bytes = 0;
+  return new TransformStream({
+    transform(chunk, out) {
+      seen((bytes += chunk.length));
+      out.enqueue(chunk);
+    },
+  });
+}
+
+/** Asks where a file of a type goes; null if the user wants none. Browsers ask only in answer to a click. */
+export async function destination(name: string, type: string, description: string): Promise<Destination | null> {
   const extension = name.slice(name.lastIndexOf('.'));
   let handle: Handle | undefined;
   try {
-    handle = await (window as Picker).showSaveFilePicker?.({ suggestedName: name, types: [{ description: 'GeoJSON', accept: { [type]: [extension] } }] });
+    handle = await (window as Picker).showSaveFilePicker?.({ suggestedName: name, types: [{ description, accept: { [type]: [extension] } }] });
   } catch (error) {
     if (error instanceof DOMException && error.name === 'AbortError') return null;
     // Frames of other sites and some settings refuse; memory does as well.

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { sources } from './sources.mjs';
 
-const page = await sources(['hash', 'download', 'gather', 'saving', 'command']);
+const page = await sources(['hash', 'download', 'gather', 'saving', 'command', 'numbers']);
 const { EMPTY_VIEW } = page.hash;
 
 it('a download says what it has', () => {
@@ -19,7 +19,7 @@ it('a download says what it has', () => {
 it('downloads come in the formats that the server describes, but for pages', () => {
   const document = JSON.parse(readFileSync(new URL('../../docs/openapi.json', import.meta.url), 'utf8'));
   const formats = page.download.formatsOf(document);
-  for (const format of ['json', 'csv', 'ndjson', 'geojsonseq', 'arrow', 'parquet', 'flatgeobuf']) assert.ok(formats.includes(format), `${format} in ${formats}`);
+  for (const format of ['json', 'csv', 'ndjson', 'geojsonseq', 'arrow', 'parquet', 'flatgeobuf', 'gpkg']) assert.ok(formats.includes(format), `${format} in ${formats}`);
   assert.ok(!formats.includes('html'));
 });
 
@@ -77,6 +77,14 @@ describe('a download of GeoJSON', () => {
   });
 });
 
+it('a download that the server makes first shows how much of it came', async () => {
+  const [counts, parts] = [[], []];
+  const pieces = ReadableStream.from([3, 0, 5].map((length) => new Uint8Array(length)));
+  await pieces.pipeThrough(page.saving.counted((bytes) => counts.push(bytes))).pipeTo(new WritableStream({ write: (part) => void parts.push(part.length) }));
+  assert.deepEqual([counts, parts], [[3, 3, 8], [3, 0, 5]]);
+  assert.deepEqual([0, 40_960, 999_999, 12_345_678, 1_073_741_824].map(page.numbers.formatBytes), ['0 kB', '41 kB', '1,000 kB', '12.3 MB', '1,073.7 MB']);
+});
+
 describe('a file that the user chooses', () => {
   /** What a browser does that asks for a file, and the names of the calls. */
   const choose = async (t, { createWritable, remove }) => {
@@ -87,7 +95,7 @@ describe('a file that the user chooses', () => {
     };
     globalThis.window = { showSaveFilePicker: async () => handle };
     t.after(() => delete globalThis.window);
-    return { calls, file: page.saving.destination('a.geojson', 'application/geo+json') };
+    return { calls, file: page.saving.destination('a.geojson', 'application/geo+json', 'GeoJSON') };
   };
   const sink = (calls) => new WritableStream({ write: () => calls.push('write'), close: () => calls.push('close'), abort: () => calls.push('abort') });
 
@@ -128,10 +136,10 @@ describe('a file that the user chooses', () => {
     t.after(() => delete globalThis.window);
     const refusing = (name) => ({ showSaveFilePicker: () => Promise.reject(new DOMException('no', name)) });
     globalThis.window = refusing('AbortError');
-    assert.equal(await page.saving.destination('a.geojson', 'application/geo+json'), null);
+    assert.equal(await page.saving.destination('a.geojson', 'application/geo+json', 'GeoJSON'), null);
     for (const window of [refusing('SecurityError'), {}]) {
       globalThis.window = window;
-      assert.equal((await page.saving.destination('a.geojson', 'application/geo+json')).chosen, false);
+      assert.equal((await page.saving.destination('a.geojson', 'application/geo+json', 'GeoJSON')).chosen, false);
     }
   });
 });

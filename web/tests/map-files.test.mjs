@@ -1,6 +1,7 @@
 // Files that are dropped on the map, downloads, and the picture, in a real browser against a running server (MERIDIAN_URL) with the
 // demo's earthquakes and countries.
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { after, before, describe } from 'node:test';
 import * as shared from './browser.mjs';
@@ -132,6 +133,11 @@ describe('the files of the map', { timeout: 3_600_000 }, () => {
     assert.equal(whole.suggestedFilename(), 'earthquakes.geojson');
     assert.equal(JSON.parse(readFileSync(await whole.path(), 'utf8')).features.length, count);
     assert.match(await page.textContent('#download-state'), /events are saved/);
+    const [database] = await Promise.all([page.waitForEvent('download'), page.click('#download-list button[data-format=gpkg]')]);
+    assert.equal(database.suggestedFilename(), 'earthquakes.gpkg');
+    const counting = 'import sqlite3, sys; print(sqlite3.connect(sys.argv[1]).execute("SELECT count(*) FROM earthquakes").fetchone()[0])';
+    assert.equal(Number(execFileSync('python3', ['-c', counting, await database.path()], { encoding: 'utf8' })), count);
+    assert.match(await page.textContent('#download-state'), /^\d+ kB are saved\.$/);
     const command = await page.textContent('#download-commands pre[data-extension=gpkg]');
     assert.equal(command, `meridian export earthquakes earthquakes.gpkg --bbox=-122,35,-116,39 '--filter=mag > 4' --url ${url}`);
     await page.keyboard.press('Escape');
@@ -163,6 +169,23 @@ describe('the files of the map', { timeout: 3_600_000 }, () => {
     await page.keyboard.press('Escape');
     await becomes(() => page.textContent('#toast'), 'Download of earthquakes: Cancelled. A file that was replaced is lost.');
     assert.equal(await files(), '');
+  });
+
+  step('says why the server makes no file, and shows the command that does', async () => {
+    await show('c=earthquakes&m=5/37/-119');
+    await page.evaluate(() => (window.showSaveFilePicker = undefined));
+    const problem = { type: 'urn:meridian:problem:invalid-parameter', title: 'Invalid parameter', status: 400, detail: 'the events take more than 5 bytes', field: 'f' };
+    const asked = (address) => address.searchParams.get('f') === 'gpkg';
+    await page.route(asked, (route) => route.fulfill({ status: 400, contentType: 'application/problem+json', body: JSON.stringify(problem) }));
+    await page.click('#download');
+    await page.click('#download-list button[data-format=gpkg]');
+    await becomes(() => page.textContent('#download-state'), 'Nothing is saved: Invalid parameter: the events take more than 5 bytes');
+    await page.waitForSelector('#download-more[open]');
+    assert.equal(await page.isHidden('#download-run'), true);
+    await page.unroute(asked);
+    // The browser reports the refusal too.
+    assert.deepEqual(troubles.splice(0).filter((one) => !one.includes('400')), []);
+    await page.keyboard.press('Escape');
   });
 
   step('shows no export command for a collection without places', async () => {

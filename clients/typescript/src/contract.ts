@@ -3097,7 +3097,7 @@ export interface components {
         /** @description Page, from 0. */
         p: number;
         /** @description Format of the response; takes precedence over `Accept`. */
-        "f-events": "json" | "html" | "csv" | "ndjson" | "geojsonseq" | "arrow" | "parquet" | "flatgeobuf";
+        "f-events": "json" | "html" | "csv" | "ndjson" | "geojsonseq" | "arrow" | "parquet" | "flatgeobuf" | "gpkg";
         /** @description Format of the response; takes precedence over `Accept`. */
         "f-table": "json" | "csv" | "arrow";
         /** @description Format of the response; takes precedence over `Accept`. */
@@ -3583,6 +3583,7 @@ export interface operations {
                     "application/vnd.apache.arrow.stream": components["schemas"]["Binary"];
                     "application/vnd.apache.parquet": components["schemas"]["Binary"];
                     "application/flatgeobuf": components["schemas"]["Binary"];
+                    "application/geopackage+sqlite3": components["schemas"]["Binary"];
                 };
             };
             /** @description The client has this state already: `If-None-Match` names it. */

@@ -222,6 +222,10 @@ impl Config {
                 "ingest.batch_bytes_total: must hold at least {BATCH_TIMES} times ingest.batch_bytes, as each event counts"
             ));
         }
+        // Half of it is guaranteed to tenants.
+        if self.server.answer_file_bytes_total as u64 / 2 < self.server.answer_file_bytes_max {
+            return Err("answers.file_bytes_total: must hold at least two files of answers.file_bytes".to_owned());
+        }
         if self.server.session.lifetime < self.server.session.idle {
             return Err("sign_in.session_lifetime: must be at least sign_in.session_idle".to_owned());
         }
@@ -350,6 +354,7 @@ mod tests {
             ("[server]\nbase_map_origins = [\"tiles.example.org\"]", ["server.base_map_origins", "https://"]),
             ("[server]\nframe_ancestors = [\"https://a.example/b\"]", ["server.frame_ancestors", "without a path"]),
             ("[store]\nmemory_bytes = \"64 MiB\"", ["store.memory_bytes", "two batches"]),
+            ("[answers]\nfile_bytes = \"3 GiB\"", ["answers.file_bytes_total", "two files"]),
             ("[search]\nshipped = \"bing\"", ["search", "wikipedia"]),
             ("[search]\nproviders = \"/nowhere\"", ["search", "/nowhere"]),
             ("[search]\nlimit = 2000", ["search.limit_max", "at least"]),

@@ -104,6 +104,7 @@ pub use seams::Bucket;
 pub use snapshot::{Snapshot, SnapshotView};
 pub use stats::{CollectionStats, ExtentStats};
 pub use store::candidate::Candidate;
+pub use store::folder::ANSWERS;
 pub use store::partitions::Partitions;
 pub use store::records::Records;
 pub use store::{KEEPS_NAME, Store};

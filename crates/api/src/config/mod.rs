@@ -15,6 +15,7 @@ use meridian_admission::identity::jwt::IssuerSettings;
 use meridian_backend::Durability;
 use meridian_federation::Settings;
 use meridian_saved::SavedSettings;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -108,6 +109,13 @@ pub struct ServerConfig {
     /// Max total bytes of responses that wait for slow clients. When more is needed, the client that has read nothing
     /// for longest is evicted. An eighth is reserved for the conditions of streams.
     pub answer_bytes_total: usize,
+    /// Max size in bytes of a response that is made in a file before it is sent; a larger one gets 400.
+    pub answer_file_bytes_max: u64,
+    /// Max total bytes of these files, on disk; a response whose file does not fit gets 503.
+    pub answer_file_bytes_total: usize,
+    /// Folder for these files, which is the server's own: files in it are removed at a start. If absent, they are made
+    /// in the system's folder for temporary files.
+    pub answer_folder: Option<PathBuf>,
     /// Whether responses are compressed for clients that accept it.
     pub compress: bool,
     /// Min speed, in bytes per second, at which a client must read a streamed response after
@@ -202,6 +210,9 @@ impl Default for ServerConfig {
             chunk_bytes: 64 * 1024,
             chunks_waiting_max: 4,
             answer_bytes_total: 256 * MIB,
+            answer_file_bytes_max: 1024 * MIB as u64,
+            answer_file_bytes_total: 2048 * MIB,
+            answer_folder: None,
             compress: true,
             answer_rate_min: 4096,
             streams_max: 256,

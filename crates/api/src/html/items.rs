@@ -2,6 +2,7 @@
 
 use super::{Page, escape, page};
 use crate::contract::links;
+use crate::protocol::params::format::{EVENTS, Format};
 use arrow_array::Array;
 use meridian_model::{Batch, FieldColumn, FieldType, Schema, Seq, time};
 use meridian_query::Hits;
@@ -36,8 +37,9 @@ pub fn page_of(
     // A sort requires a limit, which only pages have by default.
     let all = if bare.contains("limit=") { bare.clone() } else { links::without(&bare, "sortby") };
     body.push_str("As ");
-    for (i, word) in ["json", "csv", "ndjson", "geojsonseq", "arrow", "parquet", "flatgeobuf"].iter().enumerate() {
-        let href = links::with(if *word == "json" { &bare } else { &all }, "f", word);
+    for (i, format) in EVENTS.iter().filter(|format| **format != Format::Html).enumerate() {
+        let word = format.word();
+        let href = links::with(if format.is_bulk() { &all } else { &bare }, "f", word);
         let _ = write!(body, "{}<a href=\"{}\">{word}</a>", if i > 0 { ", " } else { "" }, escape(&href));
     }
     let _ = write!(body, ". <a href=\"{}\">On the map</a>.</p>", escape(&map_of(name)));

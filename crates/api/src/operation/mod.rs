@@ -67,6 +67,8 @@ pub async fn metrics(state: Scope) -> Response {
 
 /// Writes the metrics of slow clients and of streams.
 fn reader_metrics(state: &AppState, out: &mut String) {
+    #[cfg(feature = "geopackage")]
+    families!(out; gauge "meridian_answer_file_bytes" "Bytes of files that responses are made in." state.files.held(););
     let (readers, live) = (&state.readers, &state.live);
     families!(out;
         gauge "meridian_answers_resting" "Responses parked until their clients read on." readers.parked();

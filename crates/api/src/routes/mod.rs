@@ -11,6 +11,7 @@ use crate::access::{self, audit, sign_in};
 use crate::collections::{self, analysis, files, items, live, passages, places, tiles, tilesets};
 use crate::operation::{self, backup, cluster, load};
 use crate::pages::{base_map, embedded, icon};
+use crate::protocol::params::format;
 use crate::request::route::{Access, Action, Class, Handler, RequestBody, Resource, Route};
 use crate::searches;
 use axum::http::Method;
@@ -29,7 +30,9 @@ pub const TAGS: &[(&str, &str)] = &[
     ("Pages", "HTML pages."),
 ];
 
-const EVENTS: &[(&str, &str)] = &[
+/// What a list of events is served as: the last one needs a feature, as in [`format::EVENTS`].
+const EVENTS: &[(&str, &str)] = ALL_EVENTS.split_at(format::EVENTS.len() + 1).0;
+const ALL_EVENTS: &[(&str, &str)] = &[
     // `track` returns one feature, `explain` returns JSON.
     ("application/geo+json", "Features"),
     ("application/json", "ExplainedItems"),
@@ -40,6 +43,7 @@ const EVENTS: &[(&str, &str)] = &[
     ("application/vnd.apache.arrow.stream", "Binary"),
     ("application/vnd.apache.parquet", "Binary"),
     ("application/flatgeobuf", "Binary"),
+    ("application/geopackage+sqlite3", "Binary"),
 ];
 const EVENT: &[(&str, &str)] = &[("application/geo+json", "Feature"), ("text/html", "Page")];
 const WRITTEN: &[(&str, &str)] = &[("application/json", "Written")];

@@ -7,6 +7,8 @@ use crate::config::{ADMINISTRATION_BYTES, ServerConfig};
 use crate::operation::backup;
 use crate::searches::keep::CollectionResults;
 use crate::server::background::GatedBackground;
+#[cfg(feature = "geopackage")]
+use crate::state::answer_files::AnswerFiles;
 use crate::state::audit_log::Audit;
 use crate::state::brief_runs::BriefRuns;
 use crate::state::event_streams::EventStreams;
@@ -124,6 +126,8 @@ impl AppState {
             conditions: ByteBudget::new(config.answer_bytes_total / CONDITIONS_PART),
             memory: ByteBudget::new(usize::try_from(config.query_bytes_total).unwrap_or(usize::MAX)),
             readers: Readers::default(),
+            #[cfg(feature = "geopackage")]
+            files: AnswerFiles::open(&config, seams.disk.as_ref()),
             backups: Arc::new(Semaphore::new(backup::RUNNING_MAX)),
             metrics: Metrics::default(),
             scrapes: Arc::new(Semaphore::new(1)),

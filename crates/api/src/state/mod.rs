@@ -1,5 +1,7 @@
 //! The state that all requests share, and its parts.
 
+#[cfg(feature = "geopackage")]
+pub mod answer_files;
 pub mod audit_log;
 pub mod brief_runs;
 pub mod event_streams;
@@ -13,6 +15,8 @@ pub mod usage_history;
 
 use crate::cluster::member::Member;
 use crate::config::ServerConfig;
+#[cfg(feature = "geopackage")]
+use answer_files::AnswerFiles;
 use audit_log::Audit;
 use brief_runs::BriefRuns;
 use event_streams::EventStreams;
@@ -124,6 +128,9 @@ pub struct StateInner {
     pub memory: ByteBudget,
     /// The clients whose responses are being streamed.
     pub readers: Readers,
+    /// Files that responses are made in before they are sent.
+    #[cfg(feature = "geopackage")]
+    pub files: AnswerFiles,
     /// Permits for backups, each of which occupies a thread even while its client does not read.
     pub backups: Arc<Semaphore>,
     /// Counters.
@@ -176,6 +183,8 @@ impl AppState {
         for budget in [&self.bodies, &self.batches, &self.answers, &self.encoders, &self.conditions, &self.memory] {
             budget.guarantee(weights.iter().cloned());
         }
+        #[cfg(feature = "geopackage")]
+        self.files.guarantee(weights.iter().cloned());
         self.backend.guarantee(&weights);
         self.live.guarantee(weights.iter().cloned());
         self.saved.guarantee(&weights);

@@ -10,6 +10,7 @@ mod support;
 mod access;
 mod aggregates;
 mod alternatives;
+mod answer_files;
 mod attacks;
 mod audit;
 mod audit_floods;

@@ -54,6 +54,7 @@ fn every_link_from_the_landing_page_on_resolves() {
         "/openapi.json",
         "/collections/quakes/items?f=parquet",
         "/collections/quakes/items?f=flatgeobuf",
+        "/collections/quakes/items?f=gpkg",
         "/collections/quakes/queryables",
         "/collections/quakes/tiles/WebMercatorQuad",
         "/tileMatrixSets/WebMercatorQuad",

@@ -25,6 +25,13 @@ fn every_format_is_served_whole_and_by_pages() {
     let page = server.get("/collections/q/items?f=flatgeobuf&limit=7");
     assert_eq!((features(&page.body), page.header("link").contains("rel=\"next\"")), (7, true));
     assert_eq!(features(&server.get("/collections/q/items?f=flatgeobuf&filter=n%3E99").body), 0);
+    let headers = [("accept", "application/geopackage+sqlite3")];
+    for (query, pages) in [("", false), ("?limit=7", true), ("?limit=30", false), ("?filter=n%3E99", false)] {
+        let answer = server.ask("GET", &format!("/collections/q/items{query}"), &headers, b"");
+        assert_eq!(answer.header("content-type"), "application/geopackage+sqlite3", "{}", answer.text());
+        assert!(answer.body.starts_with(b"SQLite format 3\0"), "{query}");
+        assert_eq!(answer.header("link").contains("rel=\"next\""), pages, "{query}");
+    }
 
     let mut path = "/collections/q/items?f=ndjson&limit=7".to_owned();
     let mut seen = Vec::new();

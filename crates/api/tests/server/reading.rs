@@ -173,7 +173,7 @@ fn other_systems_of_coordinates_are_served() {
         let one = server.json(&format!("/collections/q/items/{}?crs={crs}", feature["id"].as_str().unwrap()));
         assert_eq!(one["geometry"], feature["geometry"]);
     }
-    for format in ["arrow", "parquet", "flatgeobuf"] {
+    for format in ["arrow", "parquet", "flatgeobuf", "gpkg"] {
         let path = format!("/collections/q/items?crs=http://www.opengis.net/def/crs/EPSG/0/3857&f={format}");
         assert_eq!(server.get(&path).problem(400)["field"], "crs", "{format}");
     }

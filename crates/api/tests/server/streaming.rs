@@ -255,6 +255,7 @@ fn a_small_answer_leaves_as_one_piece() {
         ("f=ndjson&filter=n%3C500", true),
         ("f=arrow&filter=n%3C500", true),
         ("f=flatgeobuf&filter=n%3C500", true),
+        ("f=gpkg", true),
         ("f=ndjson&filter=n%3C0", true),
         ("f=json", true),
         ("f=json&filter=n%3C7", true),

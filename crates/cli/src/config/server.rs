@@ -216,6 +216,20 @@ pub(super) const SETTINGS: &[Setting] = &[
         TIB
     ),
     size!(
+        "answers.file_bytes",
+        "Max size of a response that is made in a file before it is sent (GeoPackage); a larger one gets 400.",
+        server.answer_file_bytes_max,
+        MIB,
+        TIB
+    ),
+    size!(
+        "answers.file_bytes_total",
+        "Max disk for these files, all together; then 503.",
+        server.answer_file_bytes_total,
+        8 * MIB,
+        TIB
+    ),
+    size!(
         "answers.rate_min",
         "Min speed at which a client reads a streamed answer, in bytes a second; a slower one is disconnected.",
         server.answer_rate_min,

@@ -32,6 +32,8 @@ mod crash;
 mod damage;
 mod disk;
 mod follow;
+#[cfg(feature = "geopackage")]
+mod geopackage;
 mod guide;
 mod help;
 mod idle;

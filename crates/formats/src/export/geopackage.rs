@@ -14,7 +14,9 @@ use std::path::Path;
 /// `GPKG` as a number, and version 1.3 of the format.
 const APPLICATION: i32 = 0x4750_4b47;
 const VERSION: i32 = 10_300;
-/// Header of a geometry: little-endian, without a box, in EPSG:4326.
+/// WGS 84, as EPSG:4326.
+const SYSTEM: i32 = 4326;
+/// Header of a geometry: little-endian, without a box, in that system.
 const GEOMETRY_HEAD: [u8; 8] = [b'G', b'P', 0, 1, 0xe6, 0x10, 0, 0];
 
 const TABLES: &str = r#"
@@ -33,7 +35,7 @@ CREATE TABLE gpkg_geometry_columns (table_name TEXT NOT NULL UNIQUE REFERENCES g
   CONSTRAINT pk_geom_cols PRIMARY KEY (table_name, column_name));
 "#;
 
-/// Writes events into a new database.
+/// Writes events into a new database: a layer of features, or of attributes alone if their collection has no geometry.
 pub struct GeoPackageWriter {
     columns: Columns,
     connection: Connection,
@@ -46,16 +48,25 @@ pub struct GeoPackageWriter {
 }
 
 impl GeoPackageWriter {
-    /// Creates a file with one layer, at a path where no file exists.
+    /// Creates a file with one layer of all fields, at a path where no file exists.
     pub fn create(path: &Path, name: &str, schema: &Schema) -> Result<GeoPackageWriter, WriteError> {
-        let mut columns = Columns::of_places(schema)?;
+        let fields: Vec<usize> = (0..schema.fields.len()).collect();
+        let connection = Connection::open(path).map_err(WriteError::of)?;
+        GeoPackageWriter::begin(connection, name, Columns::of(schema, &fields))
+    }
+
+    /// Begins a layer in an empty database.
+    pub(super) fn begin(
+        connection: Connection,
+        name: &str,
+        mut columns: Columns,
+    ) -> Result<GeoPackageWriter, WriteError> {
         let renamed = columns.tell_apart();
         let free = |wanted: &str| {
             let taken = columns.named.iter().any(|(name, _)| name.eq_ignore_ascii_case(wanted));
             if taken { format!("@{wanted}") } else { wanted.to_owned() }
         };
-        let (key, geometry) = (free("fid"), free("geom"));
-        let connection = Connection::open(path).map_err(WriteError::of)?;
+        let (key, geometry) = (free("fid"), columns.has_places().then(|| free("geom")));
         // An unfinished file is removed, so its writes need no journal.
         connection.pragma_update(None, "journal_mode", "OFF").map_err(WriteError::of)?;
         connection.pragma_update(None, "synchronous", "OFF").map_err(WriteError::of)?;
@@ -70,39 +81,55 @@ impl GeoPackageWriter {
                 "GEOMETRY"
             }
         };
+        let shape = geometry.as_ref().map_or_else(String::new, |name| format!(", {} {kind}", quoted(name)));
         let typed = |(name, kind): &(String, FieldType)| format!(", {} {}", quoted(name), word(*kind));
         let fields: String = columns.named.iter().map(typed).collect();
-        let layer = quoted(name);
-        let table = format!(
-            "CREATE TABLE {layer} ({} INTEGER PRIMARY KEY AUTOINCREMENT NOT NULL, {} {kind}{fields})",
-            quoted(&key),
-            quoted(&geometry)
-        );
+        let name = layer_of(name);
+        let (layer, key) = (quoted(&name), quoted(&key));
+        let table = format!("CREATE TABLE {layer} ({key} INTEGER PRIMARY KEY AUTOINCREMENT NOT NULL{shape}{fields})");
         connection.execute_batch(&format!("BEGIN; {TABLES} {table}")).map_err(WriteError::of)?;
+        let (data_type, system) = if geometry.is_some() { ("features", Some(SYSTEM)) } else { ("attributes", None) };
         connection
-            .execute("INSERT INTO gpkg_contents (table_name, data_type, identifier, srs_id) VALUES (?1, 'features', ?1, 4326)", [name])
-            .and_then(|_| {
-                let insert = "INSERT INTO gpkg_geometry_columns VALUES (?1, ?2, ?3, 4326, 0, 0)";
-                connection.execute(insert, [name, geometry.as_str(), kind])
-            })
+            .execute(
+                "INSERT INTO gpkg_contents (table_name, data_type, identifier, srs_id) VALUES (?1, ?2, ?1, ?3)",
+                params![name, data_type, system],
+            )
             .map_err(WriteError::of)?;
-        let names: String = columns.named.iter().map(|(name, _)| format!(", {}", quoted(name))).collect();
-        let marks = ", ?".repeat(columns.named.len());
-        let insert = format!("INSERT INTO {layer} ({}{names}) VALUES (?{marks})", quoted(&geometry));
-        Ok(GeoPackageWriter { columns, connection, name: name.to_owned(), insert, extent: Extent::default(), renamed })
+        if let Some(geometry) = &geometry {
+            connection
+                .execute(
+                    "INSERT INTO gpkg_geometry_columns VALUES (?1, ?2, ?3, ?4, 0, 0)",
+                    params![name, geometry, kind, SYSTEM],
+                )
+                .map_err(WriteError::of)?;
+        }
+        let names = geometry.iter().chain(columns.named.iter().map(|(name, _)| name));
+        let names: Vec<String> = names.map(|name| quoted(name)).collect();
+        let marks = vec!["?"; names.len()].join(", ");
+        let insert = format!("INSERT INTO {layer} ({}) VALUES ({marks})", names.join(", "));
+        Ok(GeoPackageWriter { columns, connection, name, insert, extent: Extent::default(), renamed })
+    }
+
+    /// Returns the size of the file in bytes so far, with what is not written to it yet.
+    pub(super) fn bytes(&self) -> Result<u64, WriteError> {
+        let ask = |pragma| self.connection.pragma_query_value(None, pragma, |row| row.get::<_, u32>(0));
+        let (pages, size) = (ask("page_count").map_err(WriteError::of)?, ask("page_size").map_err(WriteError::of)?);
+        Ok(u64::from(pages) * u64::from(size))
     }
 
     /// Adds the events of a batch.
     pub fn write(&mut self, batch: &RecordBatch) -> Result<(), WriteError> {
         let rows = self.columns.rows(batch)?;
         let mut insert = self.connection.prepare(&self.insert).map_err(WriteError::of)?;
+        let has_places = self.columns.has_places();
         for row in 0..rows.len {
             let shape = rows.shape(row);
             shape.into_iter().for_each(|wkb| self.extent.add(wkb));
             let shape = shape.map_or(Value::Null, |wkb| Value::Blob([&GEOMETRY_HEAD, wkb].concat()));
             let fields =
                 rows.columns.iter().zip(&self.columns.named).map(|(column, (_, kind))| value(column, *kind, row));
-            insert.execute(params_from_iter(std::iter::once(shape).chain(fields))).map_err(WriteError::of)?;
+            let values = has_places.then_some(shape).into_iter().chain(fields);
+            insert.execute(params_from_iter(values)).map_err(WriteError::of)?;
         }
         Ok(())
     }
@@ -116,6 +143,15 @@ impl GeoPackageWriter {
         }
         self.connection.execute_batch("COMMIT").map_err(WriteError::of)?;
         self.connection.close().map_err(|(_, error)| WriteError::of(error))
+    }
+}
+
+/// Returns the name of the layer of a collection. Names with these beginnings belong to SQLite and GeoPackage.
+fn layer_of(collection: &str) -> String {
+    let lower = collection.to_ascii_lowercase();
+    match ["gpkg_", "rtree_", "sqlite_"].iter().any(|kept| lower.starts_with(kept)) {
+        true => format!("events_{collection}"),
+        false => collection.to_owned(),
     }
 }
 

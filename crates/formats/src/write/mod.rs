@@ -9,7 +9,11 @@ mod parquet;
 pub(crate) mod table;
 
 pub(crate) use columns::seq_column;
+#[cfg(feature = "geopackage")]
+pub(crate) use columns::{ColumnEncoder, Extras};
 pub use csv::quote as csv_quote;
+#[cfg(feature = "geopackage")]
+pub(crate) use json::selection;
 pub use json::{FeatureWriter, Features};
 pub(crate) use parquet::SCHEMA_NOTE;
 pub use parquet::{GeoParquetError, GeoParquetWriter};

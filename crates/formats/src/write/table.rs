@@ -25,7 +25,7 @@ pub(crate) struct Rows {
 
 impl Columns {
     /// Returns the columns of all fields. The schema must have a geometry: the caller's file is made for it.
-    #[cfg(any(feature = "flatgeobuf", feature = "geopackage"))]
+    #[cfg(feature = "flatgeobuf")]
     pub(crate) fn of_places(schema: &Schema) -> Result<Columns, WriteError> {
         if schema.geometry.is_none() {
             let detail = "the collection has no geometry, which the format is made for: export .parquet or .csv";
@@ -49,6 +49,12 @@ impl Columns {
             shape: schema.geometry.unwrap_or(GeometryType::Any),
             geometry: schema.geometry.map(|_| schema.geometry_name.clone()),
         }
+    }
+
+    /// Returns whether there is a geometry.
+    #[cfg(feature = "geopackage")]
+    pub(crate) fn has_places(&self) -> bool {
+        self.geometry.is_some()
     }
 
     /// Numbers names that differ from an earlier one only in case. Returns each with its new name.

@@ -2,12 +2,12 @@
 
 use crate::common::{self, build, write};
 use arrow_ipc::reader::StreamReader;
-use meridian_formats::export::{FlatGeobufWriter, GeoPackageWriter};
+use meridian_formats::export::{FlatGeobufWriter, GeoPackageWriter, UnnamedGeoPackage};
 use meridian_formats::{BatchLimits, Format, ReadOptions, reader_of_path};
 use meridian_model::builder::Value;
 use meridian_model::{Batch, Field, FieldType, GeometryType, IdRole, Schema};
 use std::fs::File;
-use std::io::Cursor;
+use std::io::{Cursor, Read, Seek};
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
@@ -201,6 +201,48 @@ fn lists_and_names_in_other_case_come_back_or_have_another_name() {
     let renamed = Arc::new(renamed);
     let back = read_path(Format::GeoPackage, &gpkg, &renamed);
     assert_eq!(lines(&back, &renamed), lines(&build(&renamed, &events), &renamed));
+}
+
+#[test]
+fn a_geopackage_without_a_name_holds_the_events_with_places_and_without() {
+    let field = |name: &str, kind| Field { name: name.into(), kind, required: false, title: None };
+    let fields = vec![field("name", FieldType::Text), field("n", FieldType::Int)];
+    // The beginnings of the last two belong to SQLite and to GeoPackage.
+    for (geometry, name) in [(Some(GeometryType::Point), "spots"), (None, "sqlite_x"), (None, "gpkg_contents")] {
+        let schema = Arc::new(Schema { fields: fields.clone(), geometry, id: IdRole::Given, ..Schema::default() });
+        let events: Vec<common::Event> = (0..3_000)
+            .map(|n| common::Event {
+                id: format!("e{n}"),
+                geometry: geometry.map(|_| common::point(f64::from(n) / 40.0, 1.0)),
+                values: vec![Value::Text(format!("né {n}")), Value::Int(n.into())],
+            })
+            .collect();
+        let (batch, folder) = (build(&schema, &events), tempfile::tempdir().unwrap());
+        let path = folder.path().join("copy.gpkg");
+        let written = |properties: Option<&[String]>| {
+            let mut made = UnnamedGeoPackage::begin(folder.path(), name, &schema, properties).unwrap();
+            let others = |entry: &std::fs::DirEntry| entry.path() != path;
+            let left = || std::fs::read_dir(folder.path()).unwrap().map(Result::unwrap).filter(others).count();
+            assert_eq!(left(), 0, "its name is gone at once");
+            let empty = made.bytes().unwrap();
+            made.write(&batch, &[]).unwrap();
+            let bytes = made.bytes().unwrap();
+            assert!(bytes > empty + 30_000, "{bytes} bytes after {empty}");
+            let mut file = made.finish().unwrap();
+            assert_eq!((file.metadata().unwrap().len(), left()), (bytes, 0));
+            let mut content = Vec::new();
+            file.rewind().unwrap();
+            file.read_to_end(&mut content).unwrap();
+            std::fs::write(&path, content).unwrap();
+        };
+        written(None);
+        assert_eq!(lines(&read_path(Format::GeoPackage, &path, &schema), &schema), lines(&batch, &schema), "{name}");
+        written(Some(&["n".to_owned()]));
+        let part = Arc::new(Schema { fields: fields[1..].to_vec(), ..Schema::clone(&schema) });
+        let back = read_path(Format::GeoPackage, &path, &part);
+        assert_eq!((back.rows(), lines(&back, &part)[0].contains("né")), (events.len(), false), "{name}");
+        assert!(UnnamedGeoPackage::begin(&folder.path().join("none"), name, &schema, None).is_err());
+    }
 }
 
 fn read_path(format: Format, path: &Path, schema: &Arc<Schema>) -> Batch {

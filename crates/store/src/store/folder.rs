@@ -19,6 +19,8 @@ pub(crate) const LOCK: &str = "LOCK";
 pub(crate) const CANDIDATE: &str = "CANDIDATE";
 /// Name of the note that a restore is in progress in a folder, which has no marker yet.
 pub(crate) const RESTORING: &str = "RESTORING";
+/// Name of the folder in a data folder for files that responses of its process are made in. The store keeps nothing there.
+pub const ANSWERS: &str = "answers";
 /// Version of the folder's format: raised when an older program could not read the folder as a whole.
 const FOLDER_VERSION: u32 = 1;
 /// Creates the folder and its parents, durably.

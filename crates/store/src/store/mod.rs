@@ -345,7 +345,7 @@ impl Inner {
     fn all_records(&self) -> Vec<(String, Records)> {
         let disk = &self.common.seams.disk;
         let names = disk.list(&self.root).unwrap_or_default();
-        let other = ["tenants", "lost+found", audit::FOLDER, shared::GROUPS];
+        let other = ["tenants", "lost+found", audit::FOLDER, shared::GROUPS, folder::ANSWERS];
         let folders = names.into_iter().filter(|name| !other.contains(&name.as_str()));
         let records = folders.filter(|name| disk.list(&self.root.join(name)).is_ok());
         // A removed folder may still have copies.

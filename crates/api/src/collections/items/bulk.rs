@@ -1,16 +1,13 @@
 //! A page or a complete result in a format without links of its own; the next page, if known, is in a `Link` header.
 
-use super::{ItemsRequest, head, next_token, pace, query, write_hits, writer};
-use crate::contract::links;
+use super::{ItemsRequest, head, link_next, pace, query, write_hits, writer};
 use crate::protocol::params::crs::Crs;
 use crate::protocol::problem::{Problem, Result};
 use crate::request::blocking::Run;
 use crate::request::context::Context;
 use crate::request::errors;
 use crate::request::scope::Scope;
-use crate::response::respond;
 use crate::response::stream::{self, Sink, Source};
-use axum::http::header;
 use axum::response::Response;
 use meridian_backend::{Collection, Rows};
 use meridian_formats::EventWriter;
@@ -42,10 +39,7 @@ pub(super) async fn answer(
             }
             writer.finish(&mut sink.buffer).map_err(Problem::internal)?;
             let mut headers = head(&request, &*collection, rows.head(), now);
-            if let Some(token) = next_token(&shared, rows.head(), &request, rows.next_page()) {
-                let next = links::with(&links::without(&url, "token"), "token", &token);
-                respond::insert(&mut headers, header::LINK, &format!("<{next}>; rel=\"next\""));
-            }
+            link_next(&mut headers, &shared, &request, &*rows, &url);
             sink.begin(headers);
             return Ok(None);
         }

@@ -7,6 +7,8 @@ mod condition;
 mod describe;
 mod explain;
 pub mod feature;
+#[cfg(feature = "geopackage")]
+mod geopackage;
 mod intake;
 mod merge;
 mod page;
@@ -16,6 +18,7 @@ pub mod write;
 pub(crate) use explain::account;
 
 use crate::collections::reproject::reproject;
+use crate::contract::links;
 use crate::protocol::params::Params;
 use crate::protocol::params::crs::{self, Crs};
 use crate::protocol::params::format::{self, EVENTS, Format};
@@ -66,8 +69,11 @@ impl ItemsRequest {
         let mut params = Params::parse(context.query.as_deref())?;
         let format = format::choose(params.take("f"), &context.headers, EVENTS)?;
         let crs = params.take("crs").map(|c| crs::parse("crs", &c)).transpose()?.unwrap_or_default();
-        if crs != Crs::Crs84 && matches!(format, Format::Arrow | Format::Parquet | Format::FlatGeobuf) {
-            return Err(Problem::parameter("crs", "Arrow, Parquet and FlatGeobuf are served in CRS84 only"));
+        if crs != Crs::Crs84
+            && matches!(format, Format::Arrow | Format::Parquet | Format::FlatGeobuf | Format::GeoPackage)
+        {
+            let detail = "Arrow, Parquet, FlatGeobuf and GeoPackage are served in CRS84 only";
+            return Err(Problem::parameter("crs", detail));
         }
         let max = if format.is_bulk() { LIMIT_STREAM_MAX } else { LIMIT_MAX };
         let limit = params.take_count("limit", max)?;
@@ -207,6 +213,8 @@ pub async fn get(state: Scope, Path(name): Path<String>, context: Context) -> Re
     match request.format {
         Format::Html => page::html(&state, &context, run, collection, request).await,
         Format::Json => page::json(&state, context, run, collection, request).await,
+        #[cfg(feature = "geopackage")]
+        Format::GeoPackage => geopackage::answer(&state, &context, run, collection, request).await,
         _ => bulk::answer(&state, &context, run, collection, request).await,
     }
 }
@@ -221,6 +229,7 @@ fn writer(name: &str, request: &ItemsRequest, schema: &Arc<Schema>) -> Result<Bo
         Format::Arrow => meridian_formats::Format::Arrow,
         Format::Parquet => meridian_formats::Format::GeoParquet,
         Format::FlatGeobuf => meridian_formats::Format::FlatGeobuf,
+        Format::GeoPackage => meridian_formats::Format::GeoPackage,
     };
     meridian_formats::named_writer(name, format, schema, fields_of(request, schema).as_deref())
         .map_err(|e| Problem::invalid_parameter("f", e))
@@ -281,6 +290,14 @@ fn next_token(
         }
         .encode()
     })
+}
+
+/// Links to the next page, if there is one, in a header: the format has no links of its own.
+fn link_next(headers: &mut HeaderMap, state: &Scope, request: &ItemsRequest, rows: &dyn Rows, url: &str) {
+    if let Some(token) = next_token(state, rows.head(), request, rows.next_page()) {
+        let next = links::with(&links::without(url, "token"), "token", &token);
+        respond::insert(headers, header::LINK, &format!("<{next}>; rel=\"next\""));
+    }
 }
 
 /// Returns the names that a filter may use, for messages.

@@ -196,9 +196,15 @@ mod tests {
         ] {
             assert!(is_compressible(&of(&[("content-type", kind)])), "{kind}");
         }
-        for kind in
-            ["application/vnd.apache.parquet", "image/png", "text/event-stream", "application/x-tar", "font/woff2", ""]
-        {
+        for kind in [
+            "application/vnd.apache.parquet",
+            "application/geopackage+sqlite3",
+            "image/png",
+            "text/event-stream",
+            "application/x-tar",
+            "font/woff2",
+            "",
+        ] {
             assert!(!is_compressible(&of(&[("content-type", kind)])), "{kind}");
         }
         for (name, value) in [

@@ -23,6 +23,8 @@ pub enum Format {
     Parquet,
     /// FlatGeobuf without an index.
     FlatGeobuf,
+    /// GeoPackage 1.3.
+    GeoPackage,
 }
 
 /// Formats of resources without events.
@@ -32,7 +34,9 @@ pub const GROUPS: &[Format] = &[Format::Json, Format::Csv, Format::Arrow];
 /// Formats of a log.
 pub const LINES: &[Format] = &[Format::Json, Format::NdJson];
 /// Formats of events.
-pub const EVENTS: &[Format] = &[
+pub const EVENTS: &[Format] = if cfg!(feature = "geopackage") { ALL } else { ALL.split_at(ALL.len() - 1).0 };
+/// Formats of events, with the one that not every program has at the end.
+const ALL: &[Format] = &[
     Format::Json,
     Format::Html,
     Format::Csv,
@@ -41,6 +45,7 @@ pub const EVENTS: &[Format] = &[
     Format::Arrow,
     Format::Parquet,
     Format::FlatGeobuf,
+    Format::GeoPackage,
 ];
 
 impl Format {
@@ -55,6 +60,7 @@ impl Format {
             Format::Arrow => "arrow",
             Format::Parquet => "parquet",
             Format::FlatGeobuf => "flatgeobuf",
+            Format::GeoPackage => "gpkg",
         }
     }
 
@@ -69,6 +75,7 @@ impl Format {
             Format::Arrow => "application/vnd.apache.arrow.stream",
             Format::Parquet => "application/vnd.apache.parquet",
             Format::FlatGeobuf => "application/flatgeobuf",
+            Format::GeoPackage => "application/geopackage+sqlite3",
         }
     }
 
@@ -78,7 +85,7 @@ impl Format {
         whole.split_once(';').map_or(whole, |(essence, _)| essence)
     }
 
-    /// Returns whether the format has no links, so that it streams the complete result if no limit is given.
+    /// Returns whether the format has no links, so that a response is the complete result if no limit is given.
     pub fn is_bulk(self) -> bool {
         !matches!(self, Format::Json | Format::Html)
     }
@@ -95,6 +102,7 @@ impl Format {
             "application/vnd.apache.arrow.stream" => Format::Arrow,
             "application/vnd.apache.parquet" | "application/x-parquet" => Format::Parquet,
             "application/flatgeobuf" | "application/vnd.flatgeobuf" => Format::FlatGeobuf,
+            "application/geopackage+sqlite3" => Format::GeoPackage,
             // Clients may name the kind of the resource: OpenAPI, a problem, a schema. All of them are JSON.
             other if other.ends_with("+json") => Format::Json,
             _ => return None,
@@ -111,7 +119,12 @@ pub fn choose(f: Option<String>, headers: &HeaderMap, offered: &[Format]) -> Res
             .copied()
             .find(|f| f.word() == word || (*f == Format::Json && word == "geojson"))
             .ok_or_else(|| {
-                Problem::parameter("f", format!("{word:?} is not served here: expected one of {}", words()))
+                // A program that lacks a format on purpose names what it lacks.
+                let why = match word == Format::GeoPackage.word() && cfg!(not(feature = "geopackage")) {
+                    true => "needs the feature `geopackage`, without which this program was built",
+                    false => "is not served here",
+                };
+                Problem::parameter("f", format!("{word:?} {why}: expected one of {}", words()))
             });
     }
     let accept: Vec<&str> = headers.get_all(header::ACCEPT).iter().filter_map(|v| v.to_str().ok()).collect();
@@ -172,6 +185,10 @@ mod tests {
         assert_eq!(choose(Some("csv".into()), &accept("text/html"), EVENTS).unwrap(), Format::Csv);
         assert_eq!(choose(Some("xml".into()), &accept("*/*"), EVENTS).unwrap_err().kind(), Kind::InvalidParameter);
         assert_eq!(choose(Some("csv".into()), &accept("*/*"), PAGES).unwrap_err().kind(), Kind::InvalidParameter);
+        match choose(Some("gpkg".into()), &accept("*/*"), EVENTS) {
+            Ok(format) => assert_eq!((format, cfg!(feature = "geopackage")), (Format::GeoPackage, true)),
+            Err(problem) => assert!(problem.detail().contains("`geopackage`"), "{}", problem.detail()),
+        }
     }
 
     #[test]
@@ -184,6 +201,8 @@ mod tests {
         assert_eq!(choose(None, &accept("text/csv, */*"), EVENTS).unwrap(), Format::Csv);
         assert_eq!(choose(None, &accept("application/flatgeobuf, */*"), EVENTS).unwrap(), Format::FlatGeobuf);
         assert_eq!(choose(None, &accept("image/png"), EVENTS).unwrap_err().kind(), Kind::NotAcceptable);
+        let geopackage = choose(None, &accept("application/geopackage+sqlite3;q=0.9, */*"), EVENTS).unwrap();
+        assert_eq!(geopackage == Format::GeoPackage, cfg!(feature = "geopackage"));
         assert_eq!(choose(None, &accept("text/html;q=0, */*;q=0.1"), PAGES).unwrap(), Format::Json);
     }
 }

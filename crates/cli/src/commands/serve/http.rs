@@ -12,6 +12,7 @@ use meridian_admission::identity::Fault;
 use meridian_api::{AppState, HostName, Hosts, Listeners, Member, Tls};
 use meridian_backend::Backend;
 use meridian_backend::cluster::{ClusterSurvey, ServerStatus};
+use meridian_store::ANSWERS;
 use meridian_store::bucket::Peers;
 use meridian_store::seams::Seams;
 use std::net::SocketAddr;
@@ -129,7 +130,7 @@ pub(super) struct ClusterMembership {
 /// Serves until `stop`. The caller closes the source.
 pub(super) async fn serve(
     listeners: ClientListeners,
-    config: Config,
+    mut config: Config,
     source: Source,
     seams: &Seams,
     stop: impl Future<Output = ()> + Send + 'static,
@@ -137,6 +138,7 @@ pub(super) async fn serve(
     let ClientListeners { certificates, listener, flight, monitors, address } = listeners;
     let tokens_at = greeting::tokens_at(source.bucket.as_deref(), source.folder.as_deref());
     let Source { backend, place, folder, membership, mut drained, .. } = source;
+    config.server.answer_folder = folder.as_deref().map(|folder| folder.join(ANSWERS));
     let hosts = Hosts::new(&config.server, address);
     let refused = |e: Fault| match e {
         // The error is in a file named in the settings.
