@@ -46,7 +46,7 @@ test-docs: ## Follows the pages of docs/ as a reader would, QGIS as well; PAGES=
 
 # Its own profile, without the lab and the labels of images: less to build before a first run (decision 027).
 demo: web ## Load real data into ./demo-data and serve it; PORT= and DATA= override
-	cargo build --profile demo --locked -p meridian-cli --no-default-features --features geopackage,map
+	cargo build --profile demo --locked -p meridian-cli --no-default-features --features map
 	@MERIDIAN=$(TARGET)/demo/meridian PORT=$(PORT) DATA=$(DATA) scripts/demo.sh
 
 clean-demo: ## Forget the demo's data
