@@ -49,4 +49,5 @@ pub use server::connection::{Certificate, CertificateFault, Tls};
 pub use server::in_process::InProcess;
 pub use server::monitor::serve_monitors;
 pub use server::{Listeners, serve};
+pub use state::brief_runs::runtime;
 pub use state::{AppState, StateInner};

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::process;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::runtime::{Handle, Runtime};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 /// Max concurrent calls.
@@ -59,7 +59,7 @@ impl OpenFolder {
     /// Opens a folder; `None` opens a store in memory.
     pub fn open(folder: Option<PathBuf>, saved_searches: bool) -> Result<OpenFolder, Fault> {
         let other = |e: &dyn std::fmt::Display| Fault::Other(e.to_string());
-        let runtime = Builder::new_multi_thread().thread_name("meridian").enable_all().build();
+        let runtime = meridian_api::runtime().thread_name("meridian").build();
         let runtime = runtime.map_err(|e| Fault::Other(format!("cannot start threads: {e}")))?;
         let (options, seams) = (folder.map_or_else(Options::ephemeral, Options::at), Seams::real());
         let store = Arc::new(Store::open(options, seams.clone()).map_err(Fault::Store)?);

@@ -19,7 +19,7 @@ use crate::request::errors;
 use crate::request::overload;
 use crate::request::scope::Scope;
 use crate::state::AppState;
-use crate::state::turns::{self, Origin};
+use crate::state::change_queues::{Origin, RUNNING_MAX};
 use axum::body::Body;
 use meridian_admission::identity::Fault;
 use meridian_model::policy::access::Grant;
@@ -76,8 +76,8 @@ pub async fn change_from<T: Send + 'static>(
 
 /// Runs a change of the registry where blocking is allowed, since it syncs files or calls a bucket. The registry makes
 /// its changes one at a time. A change that waits on a thread takes the thread from all other blocking work, so at most
-/// [`turns::RUNNING_MAX`] changes have one, and as many revocations. At most [`turns::WAITING_MAX`] others wait for
-/// their turn, and at most half as many if they come from sign-ins. Revocations wait for each other alone.
+/// [`RUNNING_MAX`] changes have one, and as many revocations. Others wait for their turn, up to a limit, and sign-ins up
+/// to half of it. Revocations wait for each other alone.
 ///
 /// # Errors
 /// 503 if too many wait already, or its turn does not come in time.
@@ -88,7 +88,7 @@ pub async fn in_turn<T: Send + 'static>(
 ) -> Result<T> {
     let busy = || {
         let detail = "too many changes of tokens, tenants, users and sessions wait: nothing was done, try again";
-        overload::overloaded(state, detail.to_owned(), turns::RUNNING_MAX)
+        overload::overloaded(state, detail.to_owned(), RUNNING_MAX)
     };
     let turn = state.changes.take(origin, state.config.timeout_default).await.ok_or_else(busy)?;
     let run = move || {

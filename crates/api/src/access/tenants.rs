@@ -12,7 +12,7 @@ use crate::request::overload;
 use crate::request::quota;
 use crate::request::scope::Scope;
 use crate::response::respond;
-use crate::state::turns::Origin;
+use crate::state::change_queues::Origin;
 use axum::body::Body;
 use axum::http::StatusCode;
 use axum::response::Response;

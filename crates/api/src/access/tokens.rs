@@ -9,7 +9,7 @@ use crate::request::dispatch::Path;
 use crate::request::errors;
 use crate::request::scope::Scope;
 use crate::response::respond;
-use crate::state::turns::Origin;
+use crate::state::change_queues::Origin;
 use axum::body::Body;
 use axum::http::{StatusCode, header};
 use axum::response::Response;

@@ -10,7 +10,7 @@ use crate::request::errors;
 use crate::request::overload;
 use crate::request::scope::Scope;
 use crate::response::respond;
-use crate::state::turns::Origin;
+use crate::state::change_queues::Origin;
 use axum::body::Body;
 use axum::http::{StatusCode, header};
 use axum::response::Response;

@@ -23,6 +23,7 @@ pub mod guard;
 mod matching;
 mod observation;
 mod outgoing;
+mod passage;
 mod table;
 mod tracked;
 mod unauthorized;
@@ -33,6 +34,7 @@ pub use caller::may_write;
 pub use coding::Accepted;
 pub use conditions::Conditions;
 use matching::RouteMatch;
+use passage::Passage;
 
 use crate::access::audit;
 use crate::collections::places;
@@ -46,37 +48,46 @@ use crate::request::overload;
 use crate::request::quota;
 #[cfg(feature = "flight")]
 use crate::request::route::{Access, Action, Resource};
-use crate::request::route::{Class, Handler, ResponseFuture};
+use crate::request::route::{BoxedHandler, Class, Handler, ResponseFuture};
 use crate::response::whole::{self, Refusal};
 use crate::routes::ROUTES;
-use crate::searches::relay;
+use crate::searches::relay::{self, Responder};
 use crate::state::AppState;
 use axum::body::{Body, HttpBody};
-#[cfg(feature = "flight")]
-use axum::http::Uri;
-use axum::http::{HeaderMap, HeaderName, Method, Request, StatusCode, Version, header};
+use axum::http::{HeaderMap, Method, Request, StatusCode, Uri, Version, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use meridian_admission::ByteBudget;
-use meridian_admission::gate::{self, Account, Gate, Permit};
+use meridian_admission::gate::{Account, Gate, Permit};
+#[cfg(feature = "flight")]
 use meridian_admission::identity::Caller;
+use meridian_admission::{ByteBudget, RequestPermit};
+use meridian_backend::Act;
 use meridian_observe::{self as observe, Stage};
 use observation::Observation;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
+use std::sync::Arc;
 pub use table::Row;
 use table::Table;
 use tokio::time::{Duration, Instant};
-
-/// The priority of a request (RFC 9218).
-static PRIORITY: HeaderName = HeaderName::from_static("priority");
 
 /// The entry point, shared by all connections.
 pub struct Entry {
     state: AppState,
     guard: Guard,
     table: Table,
+}
+
+/// What a boxed handler is called with, besides its request.
+struct Call {
+    /// The administrative act that is recorded.
+    act: Option<Act>,
+    /// The gateway that answers instead of the handler.
+    elsewhere: Option<Responder>,
+    id: Arc<str>,
+    segments: Segments,
+    lease: Lease,
 }
 
 /// The body of an incoming request, over either HTTP version.
@@ -175,12 +186,8 @@ impl Entry {
                 return Box::pin(self.refuse(response, request)).await;
             }
         };
-        let is_relayed = arrival.relayed.is_some();
-        // The response to HEAD has no body.
-        let version = (request.method() != Method::HEAD).then_some(request.version());
-        // The gateway that relayed it has already counted it.
-        let entered = if is_relayed { Ok(None) } else { quota::enter(&self.state, row.route, &caller, arrival.at) };
-        let place = match entered {
+        let passage = Passage::of(row, arrival, caller, &request, &self.state);
+        let place = match self.enter(&passage) {
             Ok(place) => place,
             Err(problem) => return Box::pin(self.refuse(problem.into_response(), request)).await,
         };
@@ -189,109 +196,45 @@ impl Entry {
         // The near query is not tracked beyond its own span: tracking would cost as much as the query.
         let mut tracked = match &row.handler {
             Handler::Near => None,
-            Handler::Boxed(_) => Some(observation.track(row, &caller, request.uri())),
+            Handler::Boxed(_) => Some(observation.track(row, &passage.caller, request.uri())),
         };
         let shown = caching::shows_credential(request.headers());
-        let accepted = self.accepted(request.headers(), is_relayed);
-        let conditions = Conditions::of(request.method(), request.headers());
         // After the quotas: a request beyond its own tenant's quota must not use the shared queue.
-        let gate = self.gate(row.route.class);
-        // A caller may lower its class. The account is built where it is used, because copies change a reference count
-        // on which all threads contend.
-        let class = fields::first(request.headers(), &PRIORITY).map_or(gate::Class::Interactive, context::class_of);
-        let is_write = row.route.class == Class::Write;
-        let account = || Account { ledger: caller.ledger.clone(), class, is_write };
-        let is_administration = row.route.is_administration() && caller.is_operator();
-        let answers = || match is_administration {
-            true => self.state.administration.clone(),
-            false => self.state.answers.of(&caller.tenant),
-        };
-        let permit = match row.route.class {
-            // These take permits later: a write once its body has arrived, a stream for each read. The registry's
-            // queues admit instead of a permit.
-            Class::Write | Class::Stream | Class::Registry => None,
-            Class::Reserved | Class::Interactive => {
-                let _admission = observe::stage(Stage::Admission);
-                match gate.try_enter(account()) {
-                    // The common case does not await: the total latency of the near query is a few microseconds.
-                    Some(permit) => Some(permit),
-                    None => {
-                        // Parsed only when the request waits; the handler reports an invalid value.
-                        let timeout = context::requested_timeout(request.uri(), request.headers());
-                        match Box::pin(self.wait(gate, account(), arrival.at, timeout)).await {
-                            Ok(permit) => Some(permit),
-                            Err(problem) => {
-                                tracked.iter_mut().for_each(|tracked| tracked.set_status(problem.status()));
-                                return Box::pin(self.refuse(problem.into_response(), request)).await;
-                            }
-                        }
-                    }
-                }
+        let permit = match self.permit(&passage, request.uri(), request.headers()).await {
+            Ok(permit) => permit,
+            Err(problem) => {
+                tracked.iter_mut().for_each(|tracked| tracked.set_status(problem.status()));
+                return Box::pin(self.refuse(problem.into_response(), request)).await;
             }
         };
         let mut response = match &row.handler {
             Handler::Near => {
-                let deadline = arrival.at + self.state.config.timeout_default;
+                let deadline = passage.arrival.at + self.state.config.timeout_default;
                 let question = (&segments, request.uri().query());
-                let response = places::near(&self.state, &caller, question, permit, deadline).await;
+                let response = places::near(&self.state, &passage.caller, question, permit, deadline).await;
                 let response = response.unwrap_or_else(IntoResponse::into_response);
-                let response = self.held(response, version, Refusal::Allowed, answers);
-                let response = self.encoded(response, &accepted, &caller, (version, &answers)).await;
-                outgoing::charged(response, &caller, place, &self.state, None)
+                let response = self.held(response, passage.version, Refusal::Allowed, || passage.answers(&self.state));
+                let response = self.encoded(response, &passage).await;
+                outgoing::charged(response, &passage.caller, place, &self.state, None)
             }
             Handler::Boxed(handler) => {
-                let from = (arrival.client, observation.id());
-                let act = audit::act_of(row.route, &caller, from, (request.uri().path(), &segments));
-                let elsewhere = relay::elsewhere(&self.state, row.route, &segments, is_relayed);
-                let (segments, lease) = (Segments::of(&segments), Lease::new(gate.clone(), account(), permit));
-                lease.hold();
-                // A refusal would deny a change that was made.
-                let refusal = if row.route.is_repeatable() { Refusal::Allowed } else { Refusal::Excluded };
-                let (head, body) = request.into_parts();
-                let target = head.uri.clone();
-                let (body, rest) = unread::lend(&head.headers, Body::new(body));
-                let mut request = Request::from_parts(head, body);
-                request.extensions_mut().insert(Dispatch {
-                    arrival,
+                let from = (passage.arrival.client, observation.id());
+                let call = Call {
+                    act: audit::act_of(row.route, &passage.caller, from, (request.uri().path(), &segments)),
+                    elsewhere: relay::elsewhere(&self.state, row.route, &segments, passage.is_relayed()),
                     id: observation.id().into(),
-                    caller: caller.clone(),
-                    segments,
-                    lease: lease.clone(),
-                    // Not the list of a backup, which may be larger than this memory.
-                    is_administration: is_administration && row.route.has_small_body(),
-                    body_bytes_max: row
-                        .route
-                        .body
-                        .map_or(0, |body| body.bytes_max)
-                        .min(self.state.config.body_bytes_max),
-                });
-                let handled: ResponseFuture = match elsewhere {
-                    None => handler(request, self.state.clone()),
-                    Some(of) => Box::pin(relay::answer(self.state.clone(), request, of)),
+                    segments: Segments::of(&segments),
+                    lease: Lease::new(passage.gate(&self.state).clone(), passage.account(), permit),
                 };
-                let mut response = match act {
-                    Some(act) => Box::pin(audit::recorded(self.state.clone(), act, handled)).await,
-                    None => handled.await,
-                };
-                // Held until here even if the handler does not take the permit.
-                drop(lease);
-                tags::of_target(response.headers_mut(), &target);
-                if let Some(conditions) = conditions {
-                    response = Box::pin(conditions.apply(response)).await;
-                }
-                // After the conditions: a body that the client has is not sent.
-                response = self.held(response, version, refusal, answers);
-                if let Some(rest) = rest {
-                    Box::pin(rest.settle(&mut response)).await;
-                }
+                let mut response = self.call(handler, &passage, call, request).await;
                 if let Some(tracked) = &mut tracked {
                     tracked.set_head(&mut response);
                 }
-                if is_relayed {
+                if passage.is_relayed() {
                     return response;
                 }
-                let response = self.encoded(response, &accepted, &caller, (version, &answers)).await;
-                outgoing::charged(response, &caller, place, &self.state, tracked)
+                let response = self.encoded(response, &passage).await;
+                outgoing::charged(response, &passage.caller, place, &self.state, tracked)
             }
         };
         let by_coding = self.state.config.compress && coding::is_negotiated(response.headers());
@@ -299,26 +242,92 @@ impl Entry {
         response
     }
 
-    /// Parses the codings that a request accepts. Empty for a relayed request: the relaying gateway compresses.
-    fn accepted(&self, headers: &HeaderMap, is_relayed: bool) -> Accepted {
-        match self.state.config.compress && !is_relayed {
-            true => Accepted::of(headers),
-            false => Accepted::default(),
+    /// Checks the quotas of the tenant. Returns the place that the request takes among them.
+    fn enter<'p>(&self, passage: &'p Passage<'_>) -> Result<Option<RequestPermit<'p>>> {
+        // The gateway that relayed it has already counted it.
+        match passage.is_relayed() {
+            true => Ok(None),
+            false => quota::enter(&self.state, passage.row.route, &passage.caller, passage.arrival.at),
         }
     }
 
-    /// Encodes the response with the coding that its client prefers.
-    async fn encoded(
+    /// Admits the request: returns its permit to run, if its class takes one here.
+    async fn permit(&self, passage: &Passage<'_>, uri: &Uri, headers: &HeaderMap) -> Result<Option<Permit>> {
+        match passage.row.route.class {
+            // These take permits later: a write once its body has arrived, a stream for each read. The registry's
+            // queues admit instead of a permit.
+            Class::Write | Class::Stream | Class::Registry => return Ok(None),
+            Class::Reserved | Class::Interactive => {}
+        }
+        let _admission = observe::stage(Stage::Admission);
+        let gate = passage.gate(&self.state);
+        // The common case does not await: the total latency of the near query is a few microseconds.
+        if let Some(permit) = gate.try_enter(passage.account()) {
+            return Ok(Some(permit));
+        }
+        // Parsed only when the request waits; the handler reports an invalid value.
+        let timeout = context::requested_timeout(uri, headers);
+        Box::pin(self.wait(gate, passage.account(), passage.arrival.at, timeout)).await.map(Some)
+    }
+
+    /// Calls a boxed handler, or another gateway of the cluster. Returns the response as the conditions of the request
+    /// leave it, charged to the memory for responses.
+    async fn call<B: Incoming>(
         &self,
-        response: Response,
-        accepted: &Accepted,
-        caller: &Caller,
-        (version, answers): (Option<Version>, impl Fn() -> ByteBudget),
+        handler: &BoxedHandler,
+        passage: &Passage<'_>,
+        call: Call,
+        request: Request<B>,
     ) -> Response {
-        let Some(coding) = accepted.coding() else { return response };
-        let response = Box::pin(coding::apply(response, coding, accepted, caller, &self.state)).await;
+        let Call { act, elsewhere, id, segments, lease } = call;
+        lease.hold();
+        let route = passage.row.route;
+        // A refusal would deny a change that was made.
+        let refusal = if route.is_repeatable() { Refusal::Allowed } else { Refusal::Excluded };
+        let conditions = Conditions::of(request.method(), request.headers());
+        let (head, body) = request.into_parts();
+        let target = head.uri.clone();
+        let (body, rest) = unread::lend(&head.headers, Body::new(body));
+        let mut request = Request::from_parts(head, body);
+        request.extensions_mut().insert(Dispatch {
+            arrival: passage.arrival.clone(),
+            id,
+            caller: passage.caller.clone(),
+            segments,
+            lease: lease.clone(),
+            // Not the list of a backup, which may be larger than this memory.
+            is_administration: passage.is_administration() && route.has_small_body(),
+            body_bytes_max: route.body.map_or(0, |body| body.bytes_max).min(self.state.config.body_bytes_max),
+        });
+        let handled: ResponseFuture = match elsewhere {
+            None => handler(request, self.state.clone()),
+            Some(of) => Box::pin(relay::answer(self.state.clone(), request, of)),
+        };
+        let mut response = match act {
+            Some(act) => Box::pin(audit::recorded(self.state.clone(), act, handled)).await,
+            None => handled.await,
+        };
+        // Held until here even if the handler does not take the permit.
+        drop(lease);
+        tags::of_target(response.headers_mut(), &target);
+        if let Some(conditions) = conditions {
+            response = Box::pin(conditions.apply(response)).await;
+        }
+        // After the conditions: a body that the client has is not sent.
+        response = self.held(response, passage.version, refusal, || passage.answers(&self.state));
+        if let Some(rest) = rest {
+            Box::pin(rest.settle(&mut response)).await;
+        }
+        response
+    }
+
+    /// Encodes the response with the coding that its client prefers.
+    async fn encoded(&self, response: Response, passage: &Passage<'_>) -> Response {
+        let Some(coding) = passage.accepted.coding() else { return response };
+        let encoding = coding::apply(response, coding, &passage.accepted, &passage.caller, &self.state);
+        let response = Box::pin(encoding).await;
         // It takes less than before.
-        self.held(response, version, Refusal::Excluded, answers)
+        self.held(response, passage.version, Refusal::Excluded, || passage.answers(&self.state))
     }
 
     /// Charges a complete response to the memory for responses, until its client has received it.
@@ -342,15 +351,6 @@ impl Entry {
         let version = (parts.method != Method::HEAD).then_some(parts.version);
         // Of the server itself: the caller may be unknown.
         self.held(response, version, Refusal::Excluded, || self.state.answers.clone())
-    }
-
-    /// Returns the gate of a class.
-    fn gate(&self, class: Class) -> &Gate {
-        match class {
-            Class::Reserved => &self.state.reserved,
-            // One gate for all of them: separate gates would each fill the processors.
-            Class::Interactive | Class::Write | Class::Stream | Class::Registry => &self.state.gate,
-        }
     }
 
     /// Waits for a permit.

@@ -11,13 +11,13 @@ use crate::server::background::GatedBackground;
 use crate::state::answer_files::AnswerFiles;
 use crate::state::audit_log::Audit;
 use crate::state::brief_runs::BriefRuns;
+use crate::state::change_queues::{self, ChangeQueues};
 use crate::state::event_streams::EventStreams;
 use crate::state::exchanges::Exchanges;
 use crate::state::metrics::Metrics;
 use crate::state::passwords::Passwords;
 use crate::state::readers::Readers;
 use crate::state::slow::SlowRequests;
-use crate::state::turns::{self, Turns};
 use crate::state::usage_history::History;
 use crate::state::{AppState, Callers, StateInner};
 use meridian_admission::ByteBudget;
@@ -101,7 +101,7 @@ impl AppState {
             audit: Audit::new(backend.audit(), seams.clock.clone()),
             registry,
             shares_registry,
-            changes: Turns::new(turns::RUNNING_MAX, turns::WAITING_MAX),
+            changes: ChangeQueues::new(change_queues::RUNNING_MAX, change_queues::WAITING_MAX),
             removals: Arc::new(Semaphore::new(tenants::REMOVALS_MAX)),
             gate,
             brief: BriefRuns::default(),

@@ -2,18 +2,39 @@
 //!
 //! As in the branch predictor of a processor, the record of a kind of queries tells how often its next ones are tried.
 //! So kinds that are usually long lose little time. At most half of the runtime's threads run tries at a time. The
-//! others read requests and put them in the gate's queue, so that overload is noticed.
+//! others read requests and put them in the gate's queue, so that overload is noticed. A thread that woke a moment ago
+//! had nothing else to do, so it may run one as well.
 
 use meridian_query::{Aggregate, Items, Order};
+use std::cell::Cell;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
-use tokio::runtime::Handle;
+use tokio::runtime::{Builder, Handle};
+use tokio::time::{Duration, Instant};
 
 /// Number of records. Kinds whose hashes are equal share one, which only makes predictions worse.
 const RECORDS: usize = 1024;
 /// Max level of a record: after a try at level `n` the next `2^n - 1` queries are not tried.
 const LEVEL_MAX: u16 = 6;
+/// Time since a thread woke, within which few requests can have queued up for it. Under overload threads never sleep.
+const AWAKE_MAX: Duration = Duration::from_millis(1);
+
+thread_local! {
+    /// When this thread of the runtime woke. `None` if it never slept, or the runtime is not of [`runtime`].
+    static WOKE: Cell<Option<Instant>> = const { Cell::new(None) };
+}
+
+/// Returns a builder of the runtime of a server. Its threads record when they wake.
+pub fn runtime() -> Builder {
+    let mut builder = Builder::new_multi_thread();
+    builder.enable_all().on_thread_unpark(|| WOKE.set(Some(Instant::now())));
+    builder
+}
+
+fn woke_just_now() -> bool {
+    WOKE.get().is_some_and(|woke| woke.elapsed() <= AWAKE_MAX)
+}
 
 /// The kind of a query, for predictions: what its duration depends on most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -68,9 +89,9 @@ pub struct Try<'a> {
 }
 
 impl BriefRuns {
-    /// Starts a try of a query of this kind, unless it is likely to be long or too many tries are in progress.
+    /// Starts a try of a query of this kind, unless it is likely to be long, or too many tries are in progress for a
+    /// thread that may have requests in its queue.
     pub fn start(&self, tenant: &str, collection: &str, kind: QueryKind) -> Option<Try<'_>> {
-        // Without threads besides this one there is nobody to read requests meanwhile.
         let running_max = *self.running_max.get_or_init(|| Handle::current().metrics().num_workers() / 2);
         let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one((tenant, collection, kind));
         let record = &self.records[hash as usize % RECORDS];
@@ -81,7 +102,7 @@ impl BriefRuns {
             return None;
         }
         // Relaxed: the count guards nothing but the number of tries.
-        if self.running.fetch_add(1, Ordering::Relaxed) >= running_max {
+        if self.running.fetch_add(1, Ordering::Relaxed) >= running_max && !woke_just_now() {
             self.running.fetch_sub(1, Ordering::Relaxed);
             return None;
         }
@@ -147,5 +168,27 @@ mod tests {
         drop(first);
         assert!(runs.start("harbour", "planes", QueryKind::Tile(3)).is_some());
         assert!(runs_on(0).start("harbour", "ships", QueryKind::Tile(3)).is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_thread_that_just_woke_has_no_queue() {
+        let runs = runs_on(1);
+        let _first = runs.start("harbour", "ships", QueryKind::Tile(3));
+        let is_tried = || runs.start("harbour", "ships", QueryKind::Tile(4)).is_some();
+        assert!(!is_tried());
+        WOKE.set(Some(Instant::now()));
+        assert!(is_tried());
+        tokio::time::advance(AWAKE_MAX * 2).await;
+        assert!(!is_tried(), "others may wait for it by now");
+    }
+
+    #[test]
+    fn the_runtime_tells_its_threads_when_they_wake() {
+        let runtime = runtime().worker_threads(1).build().unwrap();
+        let woke = runtime.block_on(async {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            tokio::spawn(async { WOKE.get().is_some() }).await.unwrap()
+        });
+        assert!(woke);
     }
 }

@@ -4,13 +4,13 @@
 pub mod answer_files;
 pub mod audit_log;
 pub mod brief_runs;
+pub mod change_queues;
 pub mod event_streams;
 pub mod exchanges;
 pub mod metrics;
 pub mod passwords;
 pub mod readers;
 pub mod slow;
-pub mod turns;
 pub mod usage_history;
 
 use crate::cluster::member::Member;
@@ -19,6 +19,7 @@ use crate::config::ServerConfig;
 use answer_files::AnswerFiles;
 use audit_log::Audit;
 use brief_runs::BriefRuns;
+use change_queues::ChangeQueues;
 use event_streams::EventStreams;
 use exchanges::Exchanges;
 use meridian_admission::gate::Gate;
@@ -39,7 +40,6 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tokio::sync::Semaphore;
-use turns::Turns;
 use usage_history::History;
 
 /// The server's state; cheap to clone.
@@ -90,8 +90,8 @@ pub struct StateInner {
     pub registry: Arc<Registry>,
     /// Whether other servers may change the registry too.
     pub shares_registry: bool,
-    /// Turns of changes of the registry.
-    pub changes: Turns,
+    /// Queues of the changes of the registry.
+    pub changes: ChangeQueues,
     /// Permits for removals of tenants, each of which occupies a thread while collections are removed.
     pub removals: Arc<Semaphore>,
     /// The callers without a token.

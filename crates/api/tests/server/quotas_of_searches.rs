@@ -1,6 +1,7 @@
 //! Quotas of searches, saved searches, and what a search reads.
 
 use crate::quotas::{JSON, Shared, refused};
+use crate::support::point;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 

@@ -103,7 +103,7 @@ impl Server {
         let (stop, stopped) = oneshot::channel::<()>();
         let (told, address) = std::sync::mpsc::channel();
         let thread = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+            let runtime = meridian_api::runtime().worker_threads(2).build().unwrap();
             runtime.block_on(async move {
                 let http = tokio::net::TcpListener::bind(listen).await.unwrap();
                 let flight = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -34,7 +34,7 @@ use crate::request::overload;
 use crate::request::scope::Scope;
 use crate::response::respond;
 use crate::state::AppState;
-use crate::state::turns::Origin;
+use crate::state::change_queues::Origin;
 use axum::Extension;
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};

@@ -9,10 +9,13 @@ use std::pin::Pin;
 /// A pending response.
 pub type ResponseFuture = Pin<Box<dyn Future<Output = Response> + Send>>;
 
+/// A function from a request to its response.
+pub type BoxedHandler = Box<dyn Fn(Request, AppState) -> ResponseFuture + Send + Sync>;
+
 /// The handler of a route.
 pub enum Handler {
     /// A function of extractors. Its future is boxed, which costs about 100 ns.
-    Boxed(Box<dyn Fn(Request, AppState) -> ResponseFuture + Send + Sync>),
+    Boxed(BoxedHandler),
     /// The near query, which is so cheap that boxing would be noticeable (docs/decisions/007). It reads only its path
     /// and query string.
     Near,

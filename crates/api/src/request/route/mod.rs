@@ -2,7 +2,7 @@
 
 mod handler;
 
-pub use handler::{Handler, ResponseFuture};
+pub use handler::{BoxedHandler, Handler, ResponseFuture};
 
 use axum::http::Method;
 pub use meridian_model::policy::access::Action;

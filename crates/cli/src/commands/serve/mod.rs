@@ -123,10 +123,8 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
             config.server.connections_max = max;
         }
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(|e| Failure::Refused(format!("cannot start threads: {e}")))?;
+    let runtime =
+        meridian_api::runtime().build().map_err(|e| Failure::Refused(format!("cannot start threads: {e}")))?;
     runtime.spawn(telling);
     runtime.block_on(serve(config))
 }

@@ -16,7 +16,7 @@ use crate::request::dispatch::{Dispatch, Path};
 use crate::request::errors;
 use crate::request::scope::Scope;
 use crate::response::respond;
-use crate::state::turns::Origin;
+use crate::state::change_queues::Origin;
 use axum::Extension;
 use axum::http::{HeaderValue, Method, header};
 use axum::response::Response;

@@ -1,7 +1,7 @@
 //! Limits the changes of the registry that run, and those that wait for their turn.
 //!
 //! The registry makes one change at a time, so a change waits for those that run. Few of them do, and what takes rights
-//! away has turns of its own: it waits for no sign-in and no other change that waits.
+//! away has a queue of its own: it waits for no sign-in and no other change that waits.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,8 +23,8 @@ pub enum Origin {
     Revocation,
 }
 
-/// The turns of the changes of the registry.
-pub struct Turns {
+/// The queues of the changes of the registry.
+pub struct ChangeQueues {
     /// Held by the changes that run.
     pub running: Arc<Semaphore>,
     /// Held by the changes that wait.
@@ -36,11 +36,11 @@ pub struct Turns {
     revocations_waiting: Semaphore,
 }
 
-impl Turns {
-    /// Creates turns of which this many run at a time, and this many more wait. Sign-ins take at most half of the places
-    /// to wait, so that a flood of them leaves room for administration. Revocations have turns and places beside them.
-    pub fn new(running: usize, waiting: usize) -> Turns {
-        Turns {
+impl ChangeQueues {
+    /// Creates queues: this many changes run at a time, and this many more wait. Sign-ins take at most half of the places
+    /// to wait, so that a flood of them leaves room for administration. Revocations have a queue beside them.
+    pub fn new(running: usize, waiting: usize) -> ChangeQueues {
+        ChangeQueues {
             running: Arc::new(Semaphore::new(running)),
             waiting: Semaphore::new(waiting),
             signing_in: Semaphore::new(waiting / 2),
@@ -76,14 +76,14 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_change_is_refused_at_once_while_too_many_wait() {
-        let turns = Turns::new(1, 2);
-        let first = turns.take(Origin::Administration, LONG).await;
+        let queues = ChangeQueues::new(1, 2);
+        let first = queues.take(Origin::Administration, LONG).await;
         assert!(first.is_some());
-        let wait = || Box::pin(turns.take(Origin::Administration, LONG));
+        let wait = || Box::pin(queues.take(Origin::Administration, LONG));
         let (mut second, mut third) = (wait(), wait());
         assert!(second.as_mut().now_or_never().is_none());
         assert!(third.as_mut().now_or_never().is_none());
-        assert!(matches!(turns.take(Origin::Administration, LONG).now_or_never(), Some(None)));
+        assert!(matches!(queues.take(Origin::Administration, LONG).now_or_never(), Some(None)));
         drop(third);
         let mut fourth = wait();
         assert!(fourth.as_mut().now_or_never().is_none(), "it waits in the place of the third");
@@ -96,22 +96,22 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_turn_that_does_not_come_in_time_gives_its_place_back() {
-        let turns = Turns::new(1, 1);
-        let first = turns.take(Origin::Administration, LONG).await;
-        assert!(turns.take(Origin::Administration, LONG).await.is_none());
+        let queues = ChangeQueues::new(1, 1);
+        let first = queues.take(Origin::Administration, LONG).await;
+        assert!(queues.take(Origin::Administration, LONG).await.is_none());
         drop(first);
-        assert!(turns.take(Origin::Administration, LONG).await.is_some());
+        assert!(queues.take(Origin::Administration, LONG).await.is_some());
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_flood_of_sign_ins_leaves_half_of_the_places_to_others() {
-        let turns = Turns::new(1, 4);
-        let first = turns.take(Origin::SignIn, LONG).await;
+        let queues = ChangeQueues::new(1, 4);
+        let first = queues.take(Origin::SignIn, LONG).await;
         assert!(first.is_some());
-        let wait = |origin| Box::pin(turns.take(origin, LONG));
+        let wait = |origin| Box::pin(queues.take(origin, LONG));
         let mut sign_ins = [wait(Origin::SignIn), wait(Origin::SignIn)];
         assert!(sign_ins.iter_mut().all(|one| one.as_mut().now_or_never().is_none()));
-        assert!(matches!(turns.take(Origin::SignIn, LONG).now_or_never(), Some(None)));
+        assert!(matches!(queues.take(Origin::SignIn, LONG).now_or_never(), Some(None)));
         let mut revocations = [wait(Origin::Administration), wait(Origin::Administration)];
         assert!(revocations.iter_mut().all(|one| one.as_mut().now_or_never().is_none()), "they wait");
         drop(revocations);
@@ -124,18 +124,18 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_revocation_waits_for_no_change_but_other_revocations() {
-        let turns = Turns::new(1, 4);
-        let _first = turns.take(Origin::SignIn, LONG).await;
-        let wait = |origin| Box::pin(turns.take(origin, LONG));
+        let queues = ChangeQueues::new(1, 4);
+        let _first = queues.take(Origin::SignIn, LONG).await;
+        let wait = |origin| Box::pin(queues.take(origin, LONG));
         let others = [Origin::SignIn, Origin::SignIn, Origin::Administration, Origin::Administration];
         let mut others = others.map(wait);
         assert!(others.iter_mut().all(|one| one.as_mut().now_or_never().is_none()), "they take every place");
-        let revocation = turns.take(Origin::Revocation, LONG).now_or_never().flatten();
+        let revocation = queues.take(Origin::Revocation, LONG).now_or_never().flatten();
         assert!(revocation.is_some());
         // They are bounded too.
         let mut revocations = [wait(Origin::Revocation), wait(Origin::Revocation)];
         assert!(revocations.iter_mut().all(|one| one.as_mut().now_or_never().is_none()));
-        assert!(matches!(turns.take(Origin::Revocation, LONG).now_or_never(), Some(None)));
+        assert!(matches!(queues.take(Origin::Revocation, LONG).now_or_never(), Some(None)));
         drop(revocation);
         let [next, _last] = revocations;
         assert!(next.await.is_some());
@@ -144,11 +144,11 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn administration_that_waits_takes_every_place() {
-        let turns = Turns::new(1, 2);
-        let _first = turns.take(Origin::Administration, LONG).await;
-        let wait = || Box::pin(turns.take(Origin::Administration, LONG));
+        let queues = ChangeQueues::new(1, 2);
+        let _first = queues.take(Origin::Administration, LONG).await;
+        let wait = || Box::pin(queues.take(Origin::Administration, LONG));
         let mut waiting = [wait(), wait()];
         assert!(waiting.iter_mut().all(|one| one.as_mut().now_or_never().is_none()));
-        assert!(matches!(turns.take(Origin::SignIn, LONG).now_or_never(), Some(None)));
+        assert!(matches!(queues.take(Origin::SignIn, LONG).now_or_never(), Some(None)));
     }
 }
