@@ -210,7 +210,7 @@ fn store_metrics(state: &AppState, out: &mut String) {
             sum(|s| s.expired);
         counter "meridian_job_panics_total"
             "Flushes, merges and other jobs that met a fault of the program; each is tried again, ever more rarely."
-            sum(|s| s.job_panics);
+            sum(|s| s.job_panics) + meridian_backend::store_panics();
         counter "meridian_commit_groups_total" "Groups of writes committed together." sum(|s| s.groups);
         counter "meridian_install_seconds_total"
             "Time in which no write was committed because the result of a flush or merge was being installed."
