@@ -1,9 +1,9 @@
 //! Complete responses in the memory for responses.
 //!
 //! A streamed response is charged chunk by chunk. A complete one is charged as a whole until its last byte is written
-//! or dropped. One that is smaller than its stream of HTTP/2 is charged as the stream, in a part of that memory. Its
-//! client can be evicted like that of a stream. It is sent in slices, so that a client that reads slowly is told from
-//! one that does not read. Bytes that others share are not charged: files that are part of the program.
+//! or dropped. One that is smaller than its stream of HTTP/2 is charged as the stream, in a part of that memory. So is
+//! one whose bytes others share: a file that is part of the program. Its client can be evicted like that of a stream. It
+//! is sent in slices, so that a client that reads slowly is told from one that does not read.
 
 use crate::protocol::connection_control::HangUp;
 use crate::protocol::problem::Result;
@@ -66,20 +66,24 @@ pub fn charged(
     state: &AppState,
 ) -> Response {
     let is_http2 = version == Version::HTTP_2;
-    let min = if is_http2 { TINY_BYTES } else { SMALL_BYTES };
     let Some(bytes) = response.body().size_hint().exact().filter(|bytes| *bytes > 0) else { return response };
-    let is_small = bytes < min as u64;
+    let is_small = bytes < charged_from(is_http2) as u64;
     match response.extensions().get::<MemoryMark>() {
         Some(MemoryMark::Evictable) => response,
         _ if is_small && is_http2 => charge_stream(response, state),
         _ if is_small => response,
-        None => charge(response, min, refusal, &answers(), state).unwrap_or_else(IntoResponse::into_response),
+        None => charge(response, is_http2, refusal, &answers(), state).unwrap_or_else(IntoResponse::into_response),
         // A stream's only chunk. Over HTTP/2 a connection can leave many of them unread.
         Some(MemoryMark::Counted) => register(response, &answers(), state),
     }
 }
 
-/// Charges a response that is smaller than its stream.
+/// Returns the min bytes of a response that is charged as itself.
+fn charged_from(is_http2: bool) -> usize {
+    if is_http2 { TINY_BYTES } else { SMALL_BYTES }
+}
+
+/// Charges a response whose stream takes more memory than its bytes.
 fn charge_stream(response: Response, state: &AppState) -> Response {
     let (mut parts, body) = response.into_parts();
     let body = match complete(body) {
@@ -103,7 +107,7 @@ pub(super) fn forced(answers: &ByteBudget, bytes: usize) -> ByteShare {
 
 fn charge(
     response: Response,
-    min: usize,
+    is_http2: bool,
     refusal: Refusal,
     answers: &ByteBudget,
     state: &AppState,
@@ -115,7 +119,9 @@ fn charge(
         Err(body) => return Ok(Response::from_parts(parts, body)),
     };
     if !bytes.is_unique() {
-        return Ok(Response::from_parts(parts, Body::from(bytes)));
+        // They take no memory of this response. Over HTTP/1.1 its connection is all that it holds.
+        let shared = Response::from_parts(parts, Body::from(bytes));
+        return Ok(if is_http2 { charge_stream(shared, state) } else { shared });
     }
     // Not a copy. Its capacity counts, which may be larger than its length.
     let mut bytes = Vec::from(bytes);
@@ -128,7 +134,7 @@ fn charge(
         (None, Refusal::Allowed) => return Err(no_room(state)),
         (None, Refusal::Excluded) => forced(answers, bytes.capacity()),
     };
-    let body = evictable(of_share(bytes, share), min, answers, state, &mut parts.extensions);
+    let body = evictable(of_share(bytes, share), charged_from(is_http2), answers, state, &mut parts.extensions);
     Ok(Response::from_parts(parts, body))
 }
 
@@ -327,7 +333,10 @@ impl UnreadData for UnreadResponse {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::ServerConfig;
     use crate::state::readers::Readers;
+    use meridian_backend::{Embedded, Seams};
+    use meridian_store::{Options, Store};
 
     fn sliced(bytes: usize) -> (SlicedBody, Arc<UnreadResponse>) {
         let answers = ByteBudget::new(1 << 20);
@@ -341,6 +350,28 @@ mod tests {
             },
             unread,
         )
+    }
+
+    #[tokio::test]
+    async fn a_file_of_the_program_counts_as_its_stream_over_http_2() {
+        static FILE: [u8; 100_000] = [7; 100_000];
+        let seams = Seams::real();
+        let store = Arc::new(Store::open(Options::ephemeral(), seams.clone()).unwrap());
+        let state = AppState::new(Embedded::new(store), &seams, ServerConfig::default()).unwrap();
+        let charged = |version| {
+            let response = Response::new(Body::from(&FILE[..]));
+            super::charged(response, version, Refusal::Allowed, || state.answers.clone(), &state)
+        };
+        let held = || (state.small_answers.held(), state.answers.held());
+        let before = charged(Version::HTTP_11);
+        assert_eq!(held(), (0, 0));
+        let unread = [charged(Version::HTTP_2), charged(Version::HTTP_2)];
+        assert_eq!(held(), (2 * STREAM_BYTES, 0));
+        for response in unread.into_iter().chain([before]) {
+            assert_eq!(response.body().size_hint().exact(), Some(FILE.len() as u64));
+            assert!(axum::body::to_bytes(response.into_body(), FILE.len()).await.unwrap() == FILE[..]);
+        }
+        assert_eq!(held(), (0, 0));
     }
 
     #[tokio::test(start_paused = true)]
