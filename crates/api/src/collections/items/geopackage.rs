@@ -68,7 +68,8 @@ pub(super) async fn answer(
         let schema = rows.head().schema.clone();
         let folder = shared.files.folder(&*shared.disk).map_err(unwritable)?;
         let fields = fields_of(&request, &schema);
-        let file = UnnamedGeoPackage::begin(&folder, collection.name(), &schema, fields.as_deref());
+        let as_of = rows.head().taken_at;
+        let file = UnnamedGeoPackage::begin(&folder, collection.name(), &schema, fields.as_deref(), as_of);
         let (mut file, mut bytes) = (file.map_err(unwritable)?, 0);
         while let Some(hits) = rows.next() {
             let hits = hits.map_err(errors::query_problem)?;
