@@ -5,25 +5,22 @@
 //! one whose bytes others share: a file that is part of the program. Its client can be evicted like that of a stream. It
 //! is sent in slices, so that a client that reads slowly is told from one that does not read.
 
-use crate::protocol::connection_control::HangUp;
+use super::unread::UnreadResponse;
 use crate::protocol::problem::Result;
 use crate::request::body::frame;
 use crate::request::overload::no_room;
 use crate::state::AppState;
-use crate::state::readers::{LEAVE_MAX, Registration, UnreadData};
+use crate::state::readers::Registration;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::http::{Extensions, Version};
 use axum::response::{IntoResponse, Response};
 use futures_util::{FutureExt, StreamExt};
 use hyper::body::{Frame, SizeHint};
 use meridian_admission::{ByteBudget, ByteShare};
-use parking_lot::Mutex;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
-use tokio::time::{Duration, Instant};
 
 /// A smaller response is charged over HTTP/2 alone. Over HTTP/1.1 a connection has one response at a time, for which its
 /// own memory has room.
@@ -34,8 +31,6 @@ const TINY_BYTES: usize = 1 << 10;
 const STREAM_BYTES: usize = 4 << 10;
 /// Bytes that a connection takes at a time.
 const SLICE_BYTES: usize = 64 << 10;
-/// Assumed speed in bytes per second: how much of a slice has been written is unknown.
-const TAKEN_PER_SECOND: u32 = 256 << 10;
 
 /// Marks a response whose memory counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -249,94 +244,14 @@ impl HttpBody for SlicedBody {
     }
 }
 
-/// Bytes of a response that its client has not received yet, as far as known.
-pub(super) struct UnreadResponse {
-    answers: ByteBudget,
-    bytes: AtomicUsize,
-    at: Mutex<Progress>,
-    /// Called by an eviction.
-    pub(super) hang_up: HangUp,
-}
-
-/// How far an unread response is.
-enum Progress {
-    /// Its client should have received all that was taken at this instant.
-    Since(Instant),
-    /// All of them are written or dropped.
-    Written,
-    /// Its client was evicted at this instant.
-    Evicted(Instant),
-}
-
-impl UnreadResponse {
-    /// Creates one of which nothing is read yet. Its eviction frees `bytes`.
-    pub(super) fn new(answers: &ByteBudget, bytes: usize) -> UnreadResponse {
-        let at = Mutex::new(Progress::Since(Instant::now()));
-        UnreadResponse { answers: answers.clone(), bytes: AtomicUsize::new(bytes), at, hang_up: HangUp::default() }
-    }
-
-    /// Records that the connection has taken so many bytes.
-    pub(super) fn took(&self, bytes: usize) {
-        let mut at = self.at.lock();
-        if !matches!(*at, Progress::Evicted(_)) {
-            *at = Progress::Since(Instant::now() + Duration::from_secs(bytes as u64) / TAKEN_PER_SECOND);
-        }
-    }
-
-    /// Records that the connection has written, or dropped, all that it has taken.
-    pub(super) fn written(&self) {
-        let mut at = self.at.lock();
-        if matches!(*at, Progress::Since(_)) {
-            *at = Progress::Written;
-        }
-    }
-
-    /// Sets how many bytes an eviction frees.
-    pub(super) fn frees(&self, bytes: usize) {
-        self.bytes.store(bytes, Ordering::Relaxed);
-    }
-}
-
-impl UnreadData for UnreadResponse {
-    fn answers(&self) -> &ByteBudget {
-        &self.answers
-    }
-
-    fn bytes(&self) -> usize {
-        self.bytes.load(Ordering::Relaxed)
-    }
-
-    fn idle(&self) -> Option<Duration> {
-        match *self.at.lock() {
-            Progress::Since(since) => Some(Instant::now().saturating_duration_since(since)),
-            Progress::Written | Progress::Evicted(_) => None,
-        }
-    }
-
-    fn is_leaving(&self) -> bool {
-        // Not longer: its memory counts as about to be freed, and others wait for it.
-        matches!(*self.at.lock(), Progress::Evicted(at) if at.elapsed() < LEAVE_MAX)
-    }
-
-    fn evict(&self) -> bool {
-        let mut at = self.at.lock();
-        let evicts = matches!(*at, Progress::Since(_));
-        if evicts {
-            *at = Progress::Evicted(Instant::now());
-            // Under the lock: the connection cannot be at its next response yet.
-            self.hang_up.call();
-        }
-        evicts
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::config::ServerConfig;
-    use crate::state::readers::Readers;
+    use crate::state::readers::{Readers, UnreadData};
     use meridian_backend::{Embedded, Seams};
     use meridian_store::{Options, Store};
+    use tokio::time::Duration;
 
     fn sliced(bytes: usize) -> (SlicedBody, Arc<UnreadResponse>) {
         let answers = ByteBudget::new(1 << 20);
