@@ -55,5 +55,5 @@ pub use meridian_store::seams::{Clock, Disk, OpenMode, Random, Seams, read_named
 pub use meridian_store::{
     Act, AuditPage, Backup, BackupKey, BackupScope, CollectionStats, Damaged, Durability, Flusher, ImportOrigin,
     KEEPS_NAME, KEY_BYTES_MAX, OnConflict, PARTITIONS_MAX, Problem, RecordedAct, Settings, SettingsChange,
-    SnapshotGone, StoreError, Write, WriteError, without_waits,
+    SnapshotGone, StoreError, Write, WriteError, store_panics, without_waits,
 };

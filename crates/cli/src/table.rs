@@ -5,20 +5,20 @@ use std::io::{self, IsTerminal as _, Read, Write};
 
 /// Max width of a cell; longer ones are cut with an ellipsis.
 const CELL_MAX: usize = 42;
-/// Max rows held to compute the widths of the columns.
-const ROWS_MAX: usize = 10_000;
 
 /// A table that is printed once it is complete.
 pub struct Table {
     head: Vec<String>,
     rows: Vec<Vec<String>>,
+    has_more: bool,
     cell_max: usize,
 }
 
 impl Table {
     /// A table with these column names.
     pub fn new<S: Into<String>>(head: impl IntoIterator<Item = S>) -> Table {
-        Table { head: head.into_iter().map(Into::into).collect(), rows: Vec::new(), cell_max: CELL_MAX }
+        let head = head.into_iter().map(Into::into).collect();
+        Table { head, rows: Vec::new(), has_more: false, cell_max: CELL_MAX }
     }
 
     /// Makes a table of few rows, whose cells are truncated only on a terminal.
@@ -27,15 +27,17 @@ impl Table {
         Table { cell_max, ..self }
     }
 
-    /// Reads comma-separated values with a header line, as the server and the writers make them.
-    pub fn from_csv(bytes: impl Read) -> Result<Table, Failure> {
+    /// Reads comma-separated values with a header line, as the server and the writers make them, up to `max` rows.
+    pub fn from_csv(bytes: impl Read, max: usize) -> Result<Table, Failure> {
         let broken = |e: csv::Error| Failure::Refused(format!("the answer broke off: {e}"));
         let mut reader = csv::Reader::from_reader(bytes);
         let mut table = Table::new(reader.headers().map_err(broken)?);
+        let mut records = reader.records();
         // Bounded: all rows are in memory until the widths of the columns are known.
-        for record in reader.records().take(ROWS_MAX) {
+        for record in records.by_ref().take(max) {
             table.rows.push(record.map_err(broken)?.iter().map(str::to_owned).collect());
         }
+        table.has_more = records.next().transpose().map_err(broken)?.is_some();
         Ok(table)
     }
 
@@ -44,14 +46,14 @@ impl Table {
         self.rows.push(row);
     }
 
-    /// Drops the rows beyond this number.
-    pub fn keep(&mut self, rows: usize) {
-        self.rows.truncate(rows);
-    }
-
     /// Number of rows.
     pub fn rows(&self) -> usize {
         self.rows.len()
+    }
+
+    /// True if the values that it was read from have further rows.
+    pub fn has_more(&self) -> bool {
+        self.has_more
     }
 
     /// Prints the columns aligned, numbers to the right; omits columns without values.
@@ -106,11 +108,18 @@ mod tests {
     #[test]
     fn columns_line_up_and_empty_ones_vanish() {
         let csv = "name,empty,n\nshort,,7\n\"a, b\",,1234.5\n";
-        let table = Table::from_csv(csv.as_bytes()).unwrap();
-        assert_eq!(table.rows(), 2);
+        let table = Table::from_csv(csv.as_bytes(), 2).unwrap();
+        assert_eq!((table.rows(), table.has_more()), (2, false));
         let mut out = Vec::new();
         table.print(&mut out).unwrap();
         assert_eq!(String::from_utf8(out).unwrap(), "name        n\nshort       7\na, b   1234.5\n");
+    }
+
+    #[test]
+    fn rows_beyond_the_most_are_known_to_be_there() {
+        let table = Table::from_csv("n\n1\n2\n3\n".as_bytes(), 2).unwrap();
+        assert_eq!((table.rows(), table.has_more()), (2, true));
+        assert!(Table::from_csv("n\n1\n2\n3,4\n".as_bytes(), 2).is_err());
     }
 
     #[test]

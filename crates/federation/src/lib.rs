@@ -63,5 +63,5 @@ pub use settings::Settings;
 pub use status::{LegStatus, ProviderStatus, SearchStatus};
 #[cfg(any(test, feature = "testing"))]
 pub use supervise::faults;
-pub use supervise::{supervise, task_panics};
+pub use supervise::{supervise, supervise_thread, task_panics};
 pub use tally::Tally;

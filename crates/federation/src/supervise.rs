@@ -1,5 +1,5 @@
-//! Panic handling: a panic costs only its piece of work ([`CatchPanic`]), and long-running tasks restart
-//! ([`supervise`]).
+//! Panic handling: a panic costs only its piece of work ([`CatchPanic`]), and long-running tasks and threads restart
+//! ([`supervise`], [`supervise_thread`]).
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,7 +15,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(60);
 
 static PANICS: AtomicU64 = AtomicU64::new(0);
 
-/// Returns how often a supervised task has panicked since the start of the process.
+/// Returns how often a supervised task or thread has panicked since the start of the process.
 pub fn task_panics() -> u64 {
     PANICS.load(Ordering::Relaxed)
 }
@@ -49,16 +49,44 @@ fn said(panic: &(dyn Any + Send)) -> String {
 
 /// Runs a task that must not end. After a panic, which is logged and counted, it restarts.
 pub async fn supervise<F: Future<Output = ()>>(name: &'static str, begin: impl Fn() -> F) {
-    let (mut pause, mut begun) = (PAUSE, Instant::now());
+    let mut restarts = Restarts::new();
     while let Err(panic) = CatchPanic::new(with_faults(name, begin())).await {
+        tokio::time::sleep(restarts.count(name, &panic)).await;
+        restarts.begun = Instant::now();
+    }
+}
+
+/// Like [`supervise`], for the work of this thread. `sleep` waits before a restart.
+pub fn supervise_thread(name: &'static str, sleep: impl Fn(Duration), mut life: impl FnMut()) {
+    let mut restarts = Restarts::new();
+    // What a panic leaves half done is the life's own to sort out: it begins again with what it has.
+    while let Err(panic) = catch_unwind(AssertUnwindSafe(&mut life)) {
+        sleep(restarts.count(name, &said(&*panic)));
+        restarts.begun = Instant::now();
+    }
+}
+
+/// The restarts of one task or thread.
+struct Restarts {
+    /// When it began the last time.
+    begun: Instant,
+    /// The next pause.
+    pause: Duration,
+}
+
+impl Restarts {
+    fn new() -> Restarts {
+        Restarts { begun: Instant::now(), pause: PAUSE }
+    }
+
+    /// Counts and logs a panic; returns the pause before the restart.
+    fn count(&mut self, name: &'static str, panic: &str) -> Duration {
         PANICS.fetch_add(1, Ordering::Relaxed);
-        if begun.elapsed() >= PAUSE_MAX {
-            pause = PAUSE;
-        }
+        let pause = if self.begun.elapsed() >= PAUSE_MAX { PAUSE } else { self.pause };
+        self.pause = (pause * 2).min(PAUSE_MAX);
         let pause_ms = pause.as_millis() as u64;
         tracing::error!(task = name, panic, pause_ms, "a supervised task panicked and restarts");
-        tokio::time::sleep(pause).await;
-        (pause, begun) = ((pause * 2).min(PAUSE_MAX), Instant::now());
+        pause
     }
 }
 

@@ -10,6 +10,7 @@ use parking_lot::{Condvar, Mutex, RwLock};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// Receives the writes of tenants with saved searches.
 #[derive(Debug)]
@@ -73,6 +74,11 @@ impl EventQueue {
             }
             self.changed.wait(&mut queue);
         }
+    }
+
+    /// Waits so long, or until the queue is stopped.
+    pub(crate) fn pause(&self, length: Duration) {
+        self.changed.wait_while_for(&mut self.queue.lock(), |queue| !queue.stopped, length);
     }
 
     /// Returns true once the queue is stopped.

@@ -8,9 +8,10 @@ use super::registry::SavedSearches;
 use super::search::SavedSearch;
 use meridian_federation::event::Events;
 use meridian_federation::provider::LocalProvider;
+use meridian_federation::supervise_thread;
 use meridian_formats::FeatureWriter;
 use meridian_model::fence::Passage;
-use meridian_model::{Batch, FenceTransition, Seq};
+use meridian_model::{Batch, FenceTransition, Seq, WrittenBatch};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -28,41 +29,62 @@ struct Match {
     row: usize,
 }
 
-/// Catches up, then matches events from the queue until it is stopped.
+/// Catches up, then matches events from the queue until it is stopped. After a panic it goes on with the next events.
 pub(super) fn listen(event_queue: &EventQueue, saved: &Weak<SavedSearches>) {
-    let Some(catching_up) = saved.upgrade() else { return };
-    match catch_unwind(AssertUnwindSafe(|| catching_up.catch_up())) {
-        Ok(true) => {}
-        Ok(false) => return,
-        Err(_) => {
-            tracing::error!("events missed by saved searches were lost to a panic");
-            // The matcher continues with new events: a single bad event must not end matching permanently.
-            catching_up.report_unknown("a fault");
-        }
-    }
-    drop(catching_up);
-    while let Some((number, written)) = event_queue.next() {
-        // Weak, so that this thread does not keep a dropped server alive while it waits.
-        let Some(saved) = saved.upgrade() else { return };
-        // Writes before the creation of a saved search do not match it.
-        let place = Origin { tenant: &written.tenant, collection: &written.collection };
-        let partition = written.partition();
-        // The catch-up has processed it.
-        if saved.was_opened_after(place, written.made, partition, written.first.position()) {
-            continue;
-        }
-        saved.process(place, partition, &written.batch, &written.seqs(), &|search, _| {
-            number > search.since && search.definition.covers(&written.collection)
-        });
-        // Marked after processing: a crash in between repeats the events rather than losing them.
-        saved.progress.mark_partition(place, written.made, partition, written.first.position());
-    }
+    let mut has_begun = false;
+    let mut at_hand: Option<(Arc<str>, u64)> = None;
+    supervise_thread(
+        "matcher",
+        |pause| event_queue.pause(pause),
+        || {
+            // A panic came before it was known whether they were processed. Saved searches report them as lost.
+            if let Some((tenant, events)) = at_hand.take() {
+                event_queue.lose(&tenant, events);
+            }
+            if !std::mem::replace(&mut has_begun, true) && !catch_up(saved) {
+                return;
+            }
+            while let Some((number, written)) = event_queue.next() {
+                // Weak, so that this thread does not keep a dropped server alive while it waits.
+                let Some(saved) = saved.upgrade() else { return };
+                at_hand = Some((written.tenant.clone(), written.batch.rows() as u64));
+                saved.process_write(number, &written);
+                at_hand = None;
+            }
+        },
+    );
+}
+
+/// Processes missed events. Returns `false` if it was stopped.
+fn catch_up(saved: &Weak<SavedSearches>) -> bool {
+    let Some(saved) = saved.upgrade() else { return false };
+    catch_unwind(AssertUnwindSafe(|| saved.catch_up())).unwrap_or_else(|_| {
+        tracing::error!("events missed by saved searches were lost to a panic");
+        // The matcher continues with new events: a single bad event must not end matching permanently.
+        saved.report_unknown("a fault");
+        true
+    })
 }
 
 /// Returns true if an event is new to a saved search.
 type NewEventTest<'a> = &'a dyn Fn(&SavedSearch, Seq) -> bool;
 
 impl SavedSearches {
+    /// Processes a write, unless the catch-up has processed it. Writes before the creation of a saved search do not match
+    /// it.
+    fn process_write(&self, number: u64, written: &WrittenBatch) {
+        let place = Origin { tenant: &written.tenant, collection: &written.collection };
+        let (partition, position) = (written.partition(), written.first.position());
+        if self.was_opened_after(place, written.made, partition, position) {
+            return;
+        }
+        self.process(place, partition, &written.batch, &written.seqs(), &|search, _| {
+            number > search.since && search.definition.covers(&written.collection)
+        });
+        // Marked after processing: a crash in between repeats the events rather than losing them.
+        self.progress.mark_partition(place, written.made, partition, position);
+    }
+
     /// Matches events of a partition and sends the matches. A panic costs the events of its call and is counted.
     pub(super) fn process(
         &self,

@@ -40,6 +40,7 @@
 //! | `log/` | the write-ahead log, which makes a write durable |
 //! | `extents/` | the cache of objects in a bucket |
 //! | `waits.rs` | reads that must not wait |
+//! | `panics.rs` | background work that panics: contained, counted, tried again later |
 //! | `part/` | stored data: memory trees, segments, dead rows, keys |
 //! | `seams/` | disk, clock, randomness and bucket; log, catalog and objects of a partition |
 //! | `manifest/` | the content of a partition |
@@ -67,6 +68,7 @@ mod manifest;
 mod merge;
 mod options;
 mod pace;
+mod panics;
 mod part;
 mod paths;
 mod recovery;
@@ -94,6 +96,7 @@ pub use expiry::ExpiryOutcome;
 pub use maintenance::archive::Files;
 pub use manifest::{ImportOrigin, Manifest};
 pub use options::{Durability, Options, PARTITIONS_MAX, Settings, SettingsChange};
+pub use panics::store_panics;
 pub use part::ipc::expect_buffers_within;
 pub use part::open_parts::TreeStats;
 pub use part::{CHUNK_ROWS, PartView, TimeOrder};

@@ -95,6 +95,7 @@ FORMS: dict[str, Callable[[Any, BinaryIO], None]] = {
     ".geojsonl": _as_it_comes("ndjson"),
     ".jsonl": _as_it_comes("ndjson"),
     ".geojsons": _as_it_comes("geojsonseq"),
+    ".gpkg": _as_it_comes("gpkg"),
 }
-COMMAND_ONLY = (".gpkg", ".pmtiles")
+COMMAND_ONLY = (".pmtiles",)
 """Extensions that `meridian export` writes, and this package does not."""

@@ -122,9 +122,10 @@ class Query:
         """Writes all events to a file in the form of its extension, and returns its bytes. A file that is there is replaced.
 
         `.parquet` or `.geoparquet` is GeoParquet, `.arrow` a file and `.arrows` a stream of Arrow. The others are `.csv`,
-        `.geojson` or `.json`, `.ndjson`, `.geojsonl` or `.jsonl` (a feature a line), `.geojsons` (RFC 8142) and `.fgb` (FlatGeobuf
-        without an index). The file is written completely or not at all. `.gpkg` and `.pmtiles` are a `ValueError`:
-        `meridian export` writes them.
+        `.geojson` or `.json`, `.ndjson`, `.geojsonl` or `.jsonl` (a feature a line), `.geojsons` (RFC 8142), `.fgb` (FlatGeobuf
+        without an index) and `.gpkg` (GeoPackage). The server makes a GeoPackage before it sends it: one that takes longer than
+        two minutes needs a `timeout` of the query, and one above the server's limit is `Invalid`. The file is written completely
+        or not at all. `.pmtiles` is a `ValueError`: `meridian export` writes it.
 
         >>> import os, tempfile
         >>> file = os.path.join(tempfile.mkdtemp(), "storms.csv")

@@ -76,11 +76,11 @@ pub async fn aggregate(state: Scope, Path(name): Path<String>, context: Context)
 
     let deadline = context.deadline(timeout, state.config.timeout_default)?;
     let at = consistency.newest(history);
+    let run = context.read(&state, &*collection, deadline).await?;
     let show = |read: &Head| head(&state, &*collection, read, &consistency, format);
     if let Some(unchanged) = unchanged::response(&context, &*collection, &at, show) {
         return Ok(unchanged);
     }
-    let run = context.read(&state, &*collection, deadline).await?;
     let (shared, of, kind) = (state.clone(), collection.clone(), QueryKind::aggregate(&question));
     let work = move |control: &Control| {
         let read = collection.aggregate(at.clone(), &question, control).map_err(errors::query_problem)?;
@@ -138,11 +138,11 @@ pub async fn density(state: Scope, Path(name): Path<String>, context: Context) -
 
     let deadline = context.deadline(timeout, state.config.timeout_default)?;
     let at = consistency.newest(history);
+    let run = context.read(&state, &*collection, deadline).await?;
     let show = |read: &Head| head(&state, &*collection, read, &consistency, Format::Json);
     if let Some(unchanged) = unchanged::response(&context, &*collection, &at, show) {
         return Ok(unchanged);
     }
-    let run = context.read(&state, &*collection, deadline).await?;
     let shared = state.clone();
     blocking::run(run, move |control| {
         let read = collection.density(at, &question, control).map_err(errors::query_problem)?;

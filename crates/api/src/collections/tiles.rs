@@ -93,6 +93,7 @@ pub async fn tile(
 
     let deadline = context.deadline(timeout, state.config.timeout_default)?;
     let at = consistency.newest(history);
+    let run = context.read(&state, &*collection, deadline).await?;
     let show = |head: &Head| {
         let mut headers = shown(&state, head, &consistency);
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(MVT));
@@ -102,7 +103,6 @@ pub async fn tile(
     if let Some(unchanged) = unchanged::response(&context, &*collection, &at, show) {
         return Ok(unchanged);
     }
-    let run = context.read(&state, &*collection, deadline).await?;
     let (shared, of) = (state.clone(), collection.clone());
     let work = move |control: &Control| {
         let read = collection.tile(at.clone(), &question, control).map_err(errors::query_problem)?;

@@ -75,7 +75,7 @@ fn reader_metrics(state: &AppState, out: &mut String) {
         counter "meridian_readers_slow_total" "Clients disconnected because they read too slowly." readers.slow();
         counter "meridian_readers_gave_way_total"
             "Clients that did not read, evicted because others needed the memory for responses." readers.evicted();
-        gauge "meridian_small_answer_bytes" "Bytes of HTTP/2 streams whose small responses wait for clients."
+        gauge "meridian_small_answer_bytes" "Bytes of HTTP/2 streams whose small responses, or files of the pages, wait for clients."
             state.small_answers.held();
         gauge "meridian_stream_condition_bytes" "Bytes of the conditions of open streams." state.conditions.held();
         gauge "meridian_streams_open" "Streams of events open now." live.open();
@@ -210,7 +210,7 @@ fn store_metrics(state: &AppState, out: &mut String) {
             sum(|s| s.expired);
         counter "meridian_job_panics_total"
             "Flushes, merges and other jobs that met a fault of the program; each is tried again, ever more rarely."
-            sum(|s| s.job_panics);
+            sum(|s| s.job_panics) + meridian_backend::store_panics();
         counter "meridian_commit_groups_total" "Groups of writes committed together." sum(|s| s.groups);
         counter "meridian_install_seconds_total"
             "Time in which no write was committed because the result of a flush or merge was being installed."

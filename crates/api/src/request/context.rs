@@ -8,7 +8,7 @@ use crate::request::dispatch::{Dispatch, Lease, Peer, is_forwarded};
 use crate::state::AppState;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
 use meridian_admission::gate::Class;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -34,6 +34,8 @@ pub struct Context {
     pub query: Option<String>,
     /// The path, undecoded.
     pub path: String,
+    /// Whether its client wants the headers alone.
+    pub is_head: bool,
     /// The requirements of an Arrow Flight call; `None` over HTTP.
     pub ask: Option<FlightOperation>,
     /// The idempotency key of a record batch over Arrow Flight; `None` over HTTP.
@@ -62,6 +64,7 @@ impl FromRequestParts<AppState> for Context {
             lease: lease.clone(),
             query: parts.uri.query().map(str::to_owned),
             path: parts.uri.path().to_owned(),
+            is_head: parts.method == Method::HEAD,
             ask,
             batch_key: parts.extensions.get::<BatchKey>().cloned(),
             base: match &arrival.relayed {

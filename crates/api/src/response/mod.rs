@@ -9,4 +9,5 @@ pub mod stream;
 #[cfg(feature = "flight")]
 pub mod tables;
 pub mod unchanged;
+mod unread;
 pub mod whole;

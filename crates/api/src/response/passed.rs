@@ -3,7 +3,8 @@
 //! The other server counts what it has not sent. This one counts the pieces that have arrived until they are written or
 //! dropped, with what arrives meanwhile. Its client can be evicted like that of any other response.
 
-use super::whole::{MemoryMark, Refusal, UnreadResponse, forced};
+use super::unread::UnreadResponse;
+use super::whole::{MemoryMark, Refusal, forced};
 use crate::protocol::problem::Result;
 use crate::request::overload::no_room;
 use crate::state::AppState;

@@ -10,7 +10,8 @@ use axum::response::{IntoResponse, Response};
 use meridian_backend::{Collection, Head, ReadPoint};
 
 /// Returns a 304 if the client names the tag of a read of the snapshot `at` in `If-None-Match`; `None` if the read must
-/// run. `show` builds the headers of the read, with its tag.
+/// run. `show` builds the headers of the read, with its tag. Call it after [`Context::read`], which waits for the write
+/// that `Meridian-After` names: the snapshot must include it.
 pub fn response(
     context: &Context,
     collection: &dyn Collection,

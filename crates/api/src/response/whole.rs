@@ -1,29 +1,26 @@
 //! Complete responses in the memory for responses.
 //!
 //! A streamed response is charged chunk by chunk. A complete one is charged as a whole until its last byte is written
-//! or dropped. One that is smaller than its stream of HTTP/2 is charged as the stream, in a part of that memory. Its
-//! client can be evicted like that of a stream. It is sent in slices, so that a client that reads slowly is told from
-//! one that does not read. Bytes that others share are not charged: files that are part of the program.
+//! or dropped. One that is smaller than its stream of HTTP/2 is charged as the stream, in a part of that memory. So is
+//! one whose bytes others share: a file that is part of the program. Its client can be evicted like that of a stream. It
+//! is sent in slices, so that a client that reads slowly is told from one that does not read.
 
-use crate::protocol::connection_control::HangUp;
+use super::unread::UnreadResponse;
 use crate::protocol::problem::Result;
 use crate::request::body::frame;
 use crate::request::overload::no_room;
 use crate::state::AppState;
-use crate::state::readers::{LEAVE_MAX, Registration, UnreadData};
+use crate::state::readers::Registration;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::http::{Extensions, Version};
 use axum::response::{IntoResponse, Response};
 use futures_util::{FutureExt, StreamExt};
 use hyper::body::{Frame, SizeHint};
 use meridian_admission::{ByteBudget, ByteShare};
-use parking_lot::Mutex;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
-use tokio::time::{Duration, Instant};
 
 /// A smaller response is charged over HTTP/2 alone. Over HTTP/1.1 a connection has one response at a time, for which its
 /// own memory has room.
@@ -34,8 +31,6 @@ const TINY_BYTES: usize = 1 << 10;
 const STREAM_BYTES: usize = 4 << 10;
 /// Bytes that a connection takes at a time.
 const SLICE_BYTES: usize = 64 << 10;
-/// Assumed speed in bytes per second: how much of a slice has been written is unknown.
-const TAKEN_PER_SECOND: u32 = 256 << 10;
 
 /// Marks a response whose memory counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,20 +61,24 @@ pub fn charged(
     state: &AppState,
 ) -> Response {
     let is_http2 = version == Version::HTTP_2;
-    let min = if is_http2 { TINY_BYTES } else { SMALL_BYTES };
     let Some(bytes) = response.body().size_hint().exact().filter(|bytes| *bytes > 0) else { return response };
-    let is_small = bytes < min as u64;
+    let is_small = bytes < charged_from(is_http2) as u64;
     match response.extensions().get::<MemoryMark>() {
         Some(MemoryMark::Evictable) => response,
         _ if is_small && is_http2 => charge_stream(response, state),
         _ if is_small => response,
-        None => charge(response, min, refusal, &answers(), state).unwrap_or_else(IntoResponse::into_response),
+        None => charge(response, is_http2, refusal, &answers(), state).unwrap_or_else(IntoResponse::into_response),
         // A stream's only chunk. Over HTTP/2 a connection can leave many of them unread.
         Some(MemoryMark::Counted) => register(response, &answers(), state),
     }
 }
 
-/// Charges a response that is smaller than its stream.
+/// Returns the min bytes of a response that is charged as itself.
+fn charged_from(is_http2: bool) -> usize {
+    if is_http2 { TINY_BYTES } else { SMALL_BYTES }
+}
+
+/// Charges a response whose stream takes more memory than its bytes.
 fn charge_stream(response: Response, state: &AppState) -> Response {
     let (mut parts, body) = response.into_parts();
     let body = match complete(body) {
@@ -103,7 +102,7 @@ pub(super) fn forced(answers: &ByteBudget, bytes: usize) -> ByteShare {
 
 fn charge(
     response: Response,
-    min: usize,
+    is_http2: bool,
     refusal: Refusal,
     answers: &ByteBudget,
     state: &AppState,
@@ -115,7 +114,9 @@ fn charge(
         Err(body) => return Ok(Response::from_parts(parts, body)),
     };
     if !bytes.is_unique() {
-        return Ok(Response::from_parts(parts, Body::from(bytes)));
+        // They take no memory of this response. Over HTTP/1.1 its connection is all that it holds.
+        let shared = Response::from_parts(parts, Body::from(bytes));
+        return Ok(if is_http2 { charge_stream(shared, state) } else { shared });
     }
     // Not a copy. Its capacity counts, which may be larger than its length.
     let mut bytes = Vec::from(bytes);
@@ -128,7 +129,7 @@ fn charge(
         (None, Refusal::Allowed) => return Err(no_room(state)),
         (None, Refusal::Excluded) => forced(answers, bytes.capacity()),
     };
-    let body = evictable(of_share(bytes, share), min, answers, state, &mut parts.extensions);
+    let body = evictable(of_share(bytes, share), charged_from(is_http2), answers, state, &mut parts.extensions);
     Ok(Response::from_parts(parts, body))
 }
 
@@ -243,91 +244,14 @@ impl HttpBody for SlicedBody {
     }
 }
 
-/// Bytes of a response that its client has not received yet, as far as known.
-pub(super) struct UnreadResponse {
-    answers: ByteBudget,
-    bytes: AtomicUsize,
-    at: Mutex<Progress>,
-    /// Called by an eviction.
-    pub(super) hang_up: HangUp,
-}
-
-/// How far an unread response is.
-enum Progress {
-    /// Its client should have received all that was taken at this instant.
-    Since(Instant),
-    /// All of them are written or dropped.
-    Written,
-    /// Its client was evicted at this instant.
-    Evicted(Instant),
-}
-
-impl UnreadResponse {
-    /// Creates one of which nothing is read yet. Its eviction frees `bytes`.
-    pub(super) fn new(answers: &ByteBudget, bytes: usize) -> UnreadResponse {
-        let at = Mutex::new(Progress::Since(Instant::now()));
-        UnreadResponse { answers: answers.clone(), bytes: AtomicUsize::new(bytes), at, hang_up: HangUp::default() }
-    }
-
-    /// Records that the connection has taken so many bytes.
-    pub(super) fn took(&self, bytes: usize) {
-        let mut at = self.at.lock();
-        if !matches!(*at, Progress::Evicted(_)) {
-            *at = Progress::Since(Instant::now() + Duration::from_secs(bytes as u64) / TAKEN_PER_SECOND);
-        }
-    }
-
-    /// Records that the connection has written, or dropped, all that it has taken.
-    pub(super) fn written(&self) {
-        let mut at = self.at.lock();
-        if matches!(*at, Progress::Since(_)) {
-            *at = Progress::Written;
-        }
-    }
-
-    /// Sets how many bytes an eviction frees.
-    pub(super) fn frees(&self, bytes: usize) {
-        self.bytes.store(bytes, Ordering::Relaxed);
-    }
-}
-
-impl UnreadData for UnreadResponse {
-    fn answers(&self) -> &ByteBudget {
-        &self.answers
-    }
-
-    fn bytes(&self) -> usize {
-        self.bytes.load(Ordering::Relaxed)
-    }
-
-    fn idle(&self) -> Option<Duration> {
-        match *self.at.lock() {
-            Progress::Since(since) => Some(Instant::now().saturating_duration_since(since)),
-            Progress::Written | Progress::Evicted(_) => None,
-        }
-    }
-
-    fn is_leaving(&self) -> bool {
-        // Not longer: its memory counts as about to be freed, and others wait for it.
-        matches!(*self.at.lock(), Progress::Evicted(at) if at.elapsed() < LEAVE_MAX)
-    }
-
-    fn evict(&self) -> bool {
-        let mut at = self.at.lock();
-        let evicts = matches!(*at, Progress::Since(_));
-        if evicts {
-            *at = Progress::Evicted(Instant::now());
-            // Under the lock: the connection cannot be at its next response yet.
-            self.hang_up.call();
-        }
-        evicts
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::state::readers::Readers;
+    use crate::config::ServerConfig;
+    use crate::state::readers::{Readers, UnreadData};
+    use meridian_backend::{Embedded, Seams};
+    use meridian_store::{Options, Store};
+    use tokio::time::Duration;
 
     fn sliced(bytes: usize) -> (SlicedBody, Arc<UnreadResponse>) {
         let answers = ByteBudget::new(1 << 20);
@@ -341,6 +265,28 @@ mod tests {
             },
             unread,
         )
+    }
+
+    #[tokio::test]
+    async fn a_file_of_the_program_counts_as_its_stream_over_http_2() {
+        static FILE: [u8; 100_000] = [7; 100_000];
+        let seams = Seams::real();
+        let store = Arc::new(Store::open(Options::ephemeral(), seams.clone()).unwrap());
+        let state = AppState::new(Embedded::new(store), &seams, ServerConfig::default()).unwrap();
+        let charged = |version| {
+            let response = Response::new(Body::from(&FILE[..]));
+            super::charged(response, version, Refusal::Allowed, || state.answers.clone(), &state)
+        };
+        let held = || (state.small_answers.held(), state.answers.held());
+        let before = charged(Version::HTTP_11);
+        assert_eq!(held(), (0, 0));
+        let unread = [charged(Version::HTTP_2), charged(Version::HTTP_2)];
+        assert_eq!(held(), (2 * STREAM_BYTES, 0));
+        for response in unread.into_iter().chain([before]) {
+            assert_eq!(response.body().size_hint().exact(), Some(FILE.len() as u64));
+            assert!(axum::body::to_bytes(response.into_body(), FILE.len()).await.unwrap() == FILE[..]);
+        }
+        assert_eq!(held(), (0, 0));
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,5 +1,6 @@
 //! `f=gpkg`: responses that are made in files, whose size is bounded, one by one and together.
 
+use crate::owner::is_gateway;
 use crate::support::{Response, Server, read_head, send};
 use meridian_api::ServerConfig;
 use serde_json::json;
@@ -111,6 +112,37 @@ fn a_server_without_a_place_for_files_says_so() {
     assert!(!problem["detail"].as_str().unwrap().contains("answers"), "{problem}");
     assert_eq!(server.get("/collections/notes/items?f=csv").status, 200);
     becomes(&server, |bytes| bytes == 0);
+}
+
+#[test]
+fn a_head_and_a_client_that_has_the_events_need_no_file() {
+    let pages = [ITEMS.to_owned(), format!("{ITEMS}&limit=10")];
+    let server = filled(ServerConfig::default(), 50);
+    for path in &pages {
+        let (whole, head) = (server.get(path), server.ask("HEAD", path, &[], b""));
+        is_whole(&whole);
+        for name in ["content-crs", "content-type", "etag", "link", "meridian-consistency", "meridian-snapshot"] {
+            assert_eq!(head.header(name), whole.header(name), "{path}: {name}");
+        }
+        assert_eq!(head.header("link").contains("rel=\"next\""), path.ends_with("limit=10"), "{path}");
+        assert!(head.status == 200 && !head.headers.contains_key("content-length"), "{path}");
+    }
+    drop(server);
+    // Where no file can be made.
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let folder = Some(file.path().join("answers"));
+    let server = filled(ServerConfig { answer_folder: folder, ..ServerConfig::default() }, 50);
+    for path in &pages {
+        let head = server.ask("HEAD", path, &[], b"");
+        assert_eq!(head.status, 200, "{path}");
+        let known = [("if-none-match", head.header("etag"))];
+        assert_eq!(server.ask("HEAD", path, &known, b"").status, 304, "{path}");
+        // A gateway learns the snapshot from the query.
+        let expected = if is_gateway() { 507 } else { 304 };
+        assert_eq!(server.ask("GET", path, &known, b"").status, expected, "{path}");
+        server.get(path).problem(507);
+    }
+    assert_eq!(server.ask("HEAD", &format!("{ITEMS}&filter=none%3D1"), &[], b"").status, 400);
 }
 
 #[test]

@@ -73,7 +73,13 @@ fn a_long_query_is_begun_again_and_counted_once() {
 #[test]
 fn a_read_of_what_the_client_has_scans_nothing() {
     let server = loaded(ServerConfig::default());
-    for path in ["aggregate?function=count&by=name", "density?width=4&height=4", "tiles/WebMercatorQuad/0/0/0"] {
+    for path in [
+        "items?limit=5",
+        "items?f=csv",
+        "aggregate?function=count&by=name",
+        "density?width=4&height=4",
+        "tiles/WebMercatorQuad/0/0/0",
+    ] {
         let path = format!("/collections/ships/{path}");
         let tag = server.get(&path).header("etag").to_owned();
         let again = server.ask("GET", &path, &[("if-none-match", &tag)], b"");

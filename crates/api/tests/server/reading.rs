@@ -123,9 +123,11 @@ fn a_read_shows_at_least_the_write_that_it_names() {
             (200, "immediate", "0"),
             "{path}"
         );
-        // A position that does not exist yet is waited for, but not forever.
+        // A position that does not exist yet is waited for, but not forever, and not less by a client that has the state
+        // before it.
         let later = vec!["1000000"; usize::from(partitions())].join("-");
-        let headers = [("meridian-after", later.as_str()), ("meridian-timeout", "100")];
+        let known = asked.header("etag");
+        let headers = [("meridian-after", later.as_str()), ("meridian-timeout", "100"), ("if-none-match", known)];
         let refused = server.ask("GET", &path, &headers, b"");
         assert_eq!(refused.problem(503)["type"], "urn:meridian:problem:behind", "{path}");
         assert_eq!(refused.header("retry-after"), "1");

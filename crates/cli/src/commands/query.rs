@@ -10,6 +10,8 @@ use std::io::{BufRead, BufReader, IsTerminal, Read, Write};
 
 /// Default rows of a table.
 const TABLE_ROWS: u64 = 10;
+/// Max rows of a table, which holds them until the widths of its columns are known.
+const TABLE_ROWS_MAX: u64 = 10_000;
 
 /// Query the events of a collection
 #[derive(Args, Debug)]
@@ -22,9 +24,9 @@ Examples:
   meridian query earthquakes --filter \"mag > 7\" --format flatgeobuf > strong.fgb
   meridian query earthquakes --sortby=-mag --limit 10 --url http://127.0.0.1:7117
 
-A table shows 10 events unless --limit is given; the other formats return all of them. arrow is
-a stream (.arrows), and flatgeobuf has no spatial index: meridian export writes .arrow files, and .fgb files
-with an index. The html of the API is a page for browsers, and is not offered here.")]
+A table shows 10 events unless --limit is given, and at most 10,000; the other formats return all of
+them. arrow is a stream (.arrows), and flatgeobuf has no spatial index: meridian export writes .arrow files, and
+.fgb files with an index. The html of the API is a page for browsers, and is not offered here.")]
 pub struct QueryArgs {
     /// Collection to query
     pub collection: String,
@@ -68,9 +70,9 @@ pub fn run(args: &QueryArgs) -> Result<(), Failure> {
         same => same,
     };
     parameters.push(("f", wire.to_owned()));
-    let rows = args.limit.unwrap_or(TABLE_ROWS);
+    let rows = args.limit.unwrap_or(TABLE_ROWS).min(TABLE_ROWS_MAX);
     // One more than a table shows, to tell whether there are more.
-    let limit = if format == "table" { Some(rows.saturating_add(1)) } else { args.limit };
+    let limit = if format == "table" { Some(rows + 1) } else { args.limit };
     for (name, value) in [
         ("limit", limit.map(|n| n.to_string())),
         ("sortby", args.sortby.clone()),
@@ -90,13 +92,16 @@ pub fn run(args: &QueryArgs) -> Result<(), Failure> {
 }
 
 fn table(answer: impl Read, most: u64) -> Result<(), Failure> {
-    let mut table = Table::from_csv(answer)?;
-    let more = table.rows() as u64 > most;
-    table.keep(most as usize);
+    let table = Table::from_csv(answer, most as usize)?;
     with_stdout(|out| table.print(&mut { out }).map_err(|e| unwritable(&e)))?;
-    let shown = table.rows();
-    match (shown, more) {
+    match (table.rows(), table.has_more()) {
         (0, _) => eprintln!("no event matches"),
+        (n, true) if most == TABLE_ROWS_MAX => {
+            eprintln!(
+                "the first {n}, the most that a table shows; there are more: --format csv shows them, and meridian \
+                 export writes them to a file"
+            );
+        }
         (n, true) => eprintln!("the first {n}; there are more: --limit N shows N, other formats give all"),
         (1, false) => eprintln!("1 event"),
         (n, false) => eprintln!("{n} events"),

@@ -84,6 +84,6 @@ fn show(batch: &Batch, schema: &Arc<Schema>) -> Result<(), Failure> {
     let seqs: Vec<Seq> = Vec::new();
     let written = writer.start(&mut csv).and_then(|()| writer.write(batch, &seqs, &mut csv));
     written.and_then(|()| writer.finish(&mut csv)).map_err(|e| failed(e.to_string()))?;
-    let table = Table::from_csv(Cursor::new(csv))?;
+    let table = Table::from_csv(Cursor::new(csv), ROWS)?;
     with_stdout(|out| table.print(&mut { out }).map_err(|e| unwritable(&e)))
 }

@@ -21,6 +21,9 @@ name = 'steady'
 hours = 24
 ";
 
+/// The target of a scenario.
+const TARGET: &str = "[target]\nurl = 'http://127.0.0.1:9'\n";
+
 #[test]
 fn what_an_option_names_in_place_of_a_file_is_refused_and_never_waited_on() {
     let folder = tempfile::tempdir().unwrap();
@@ -30,6 +33,7 @@ fn what_an_option_names_in_place_of_a_file_is_refused_and_never_waited_on() {
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let data = at("data");
     std::fs::create_dir(&data).unwrap();
+    let scenario = at("scenario.toml");
     for no_file in [pipe.as_str(), data.as_str(), "/dev/zero"] {
         let refused = |option: &str, args: &[&str]| {
             meridian(args).ended(2).says(&[option, no_file, "expected a file", "not a pipe"]);
@@ -40,6 +44,24 @@ fn what_an_option_names_in_place_of_a_file_is_refused_and_never_waited_on() {
         refused("--schema", &["create", "spots", "--data", &data, "--schema", no_file]);
         if cfg!(feature = "lab") {
             refused(no_file, &["lab", "simulate", no_file]);
+            refused(no_file, &["lab", "run", no_file]);
+            refused(no_file, &["lab", "mock", no_file]);
+            let plain = format!("{TARGET}[arrival]\nkind = 'constant'\nrate = 1\n[request]\npath = '/'\n");
+            std::fs::write(&scenario, &plain).unwrap();
+            refused("--ca", &["lab", "run", &scenario, "--ca", no_file]);
+            for (key, text) in [
+                ("arrival.file", format!("{TARGET}[arrival]\nkind = 'replay'\nfile = '{no_file}'\n")),
+                ("generate.a.file", format!("{plain}[generate.a]\nkind = 'polygons'\nfile = '{no_file}'\n")),
+                ("check.truth", format!("{plain}check = {{ truth = '{no_file}' }}\n")),
+                ("check.points", format!("{plain}check = {{ points = '{no_file}' }}\n")),
+                ("target.ca", plain.replace("[arrival]", &format!("ca = '{no_file}'\n[arrival]"))),
+            ] {
+                std::fs::write(&scenario, text).unwrap();
+                refused(key, &["lab", "run", &scenario]);
+            }
+            let delay = format!("delay = {{ kind = 'empirical', file = '{no_file}' }}");
+            std::fs::write(&scenario, format!("[[source]]\nname = 'a'\n{delay}\n")).unwrap();
+            refused("delay.file", &["lab", "mock", &scenario]);
         }
     }
     // Refused before the input is read, which is empty.

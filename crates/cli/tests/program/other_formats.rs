@@ -201,6 +201,25 @@ fn a_preview_shows_the_events_and_writes_nothing() {
 }
 
 #[test]
+fn a_table_of_many_events_tells_that_there_are_more() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = ["--data", text(folder.path())];
+    let mut csv = "id,lon,lat,n\n".to_owned();
+    (0..10_001).for_each(|n| csv.push_str(&format!("e{n},1,2,{n}\n")));
+    let load = ["load", "many", "-", "--format", "csv"];
+    meridian_with_input(&[&load[..], &at].concat(), csv.as_bytes()).ended(0);
+    let query = |more: &[&str]| meridian(&[&["query", "many"], more, &at].concat()).ended(0);
+    for limit in ["10000", "20000"] {
+        let run = query(&["--limit", limit]).says(&["the first 10000", "there are more", "--format csv"]);
+        assert_eq!(run.out.lines().count(), 1 + 10_000, "{limit}");
+    }
+    assert_eq!(query(&["--limit", "20000", "--format", "csv"]).out.lines().count(), 1 + 10_001);
+    // As many events as a table shows, and none left out.
+    query(&["--filter", "n < 10000", "--limit", "20000"]).says(&["10000 events"]);
+    query(&[]).says(&["the first 10; there are more"]);
+}
+
+#[test]
 fn values_that_were_not_taken_are_named_with_the_option_that_takes_them() {
     let folder = tempfile::tempdir().unwrap();
     let load = |more: &[&str]| {

@@ -52,14 +52,16 @@ impl GeoPackageWriter {
     pub fn create(path: &Path, name: &str, schema: &Schema) -> Result<GeoPackageWriter, WriteError> {
         let fields: Vec<usize> = (0..schema.fields.len()).collect();
         let connection = Connection::open(path).map_err(WriteError::of)?;
-        GeoPackageWriter::begin(connection, name, Columns::of(schema, &fields))
+        GeoPackageWriter::begin(connection, name, Columns::of(schema, &fields), None)
     }
 
-    /// Begins a layer in an empty database.
+    /// Begins a layer in an empty database. `as_of` is when its events were as they are, in microseconds since 1970; by
+    /// default the time of its making.
     pub(super) fn begin(
         connection: Connection,
         name: &str,
         mut columns: Columns,
+        as_of: Option<i64>,
     ) -> Result<GeoPackageWriter, WriteError> {
         let renamed = columns.tell_apart();
         let free = |wanted: &str| {
@@ -89,10 +91,13 @@ impl GeoPackageWriter {
         let table = format!("CREATE TABLE {layer} ({key} INTEGER PRIMARY KEY AUTOINCREMENT NOT NULL{shape}{fields})");
         connection.execute_batch(&format!("BEGIN; {TABLES} {table}")).map_err(WriteError::of)?;
         let (data_type, system) = if geometry.is_some() { ("features", Some(SYSTEM)) } else { ("attributes", None) };
+        // Whole milliseconds, as the format has them.
+        let changed = as_of.map(|as_of| moment(FieldType::Time, as_of - as_of.rem_euclid(1_000)));
         connection
             .execute(
-                "INSERT INTO gpkg_contents (table_name, data_type, identifier, srs_id) VALUES (?1, ?2, ?1, ?3)",
-                params![name, data_type, system],
+                "INSERT INTO gpkg_contents (table_name, data_type, identifier, srs_id, last_change)
+                 VALUES (?1, ?2, ?1, ?3, coalesce(?4, strftime('%Y-%m-%dT%H:%M:%fZ', 'now')))",
+                params![name, data_type, system, changed],
             )
             .map_err(WriteError::of)?;
         if let Some(geometry) = &geometry {

@@ -24,7 +24,8 @@ impl UnnamedGeoPackage {
     /// Memory in bytes that it takes besides a batch: the pages that SQLite keeps.
     pub const MEMORY_BYTES: usize = 2 << 20;
 
-    /// Begins a layer of the named properties, or of all, in a file on the disk of this folder.
+    /// Begins a layer of the named properties, or of all, in a file on the disk of this folder. `as_of` is when its events
+    /// were as they are, in microseconds since 1970: with the same time, the same events give the same bytes.
     ///
     /// # Errors
     /// A property that does not exist, or a folder in which no file can be made.
@@ -33,6 +34,7 @@ impl UnnamedGeoPackage {
         collection: &str,
         schema: &Arc<Schema>,
         properties: Option<&[String]>,
+        as_of: i64,
     ) -> Result<UnnamedGeoPackage, WriteError> {
         let columns = Columns::of(schema, &selection(schema, properties).map_err(WriteError::of)?);
         let encoder = ColumnEncoder::new(schema, properties, Extras::default()).map_err(WriteError::of)?;
@@ -44,7 +46,7 @@ impl UnnamedGeoPackage {
         path.close().map_err(WriteError::of)?;
         // From its first access on it looks for no journal, which another program could give the name that was freed.
         connection.pragma_update(None, "locking_mode", "EXCLUSIVE").map_err(WriteError::of)?;
-        let writer = GeoPackageWriter::begin(connection, collection, columns)?;
+        let writer = GeoPackageWriter::begin(connection, collection, columns, Some(as_of))?;
         Ok(UnnamedGeoPackage { encoder, writer, file })
     }
 

@@ -203,6 +203,9 @@ fn lists_and_names_in_other_case_come_back_or_have_another_name() {
     assert_eq!(lines(&back, &renamed), lines(&build(&renamed, &events), &renamed));
 }
 
+/// 2026-01-01T00:00:00.250999Z, in microseconds since 1970.
+const AS_OF: i64 = 1_767_225_600_250_999;
+
 #[test]
 fn a_geopackage_without_a_name_holds_the_events_with_places_and_without() {
     let field = |name: &str, kind| Field { name: name.into(), kind, required: false, title: None };
@@ -220,7 +223,7 @@ fn a_geopackage_without_a_name_holds_the_events_with_places_and_without() {
         let (batch, folder) = (build(&schema, &events), tempfile::tempdir().unwrap());
         let path = folder.path().join("copy.gpkg");
         let written = |properties: Option<&[String]>| {
-            let mut made = UnnamedGeoPackage::begin(folder.path(), name, &schema, properties).unwrap();
+            let mut made = UnnamedGeoPackage::begin(folder.path(), name, &schema, properties, AS_OF).unwrap();
             let others = |entry: &std::fs::DirEntry| entry.path() != path;
             let left = || std::fs::read_dir(folder.path()).unwrap().map(Result::unwrap).filter(others).count();
             assert_eq!(left(), 0, "its name is gone at once");
@@ -233,15 +236,19 @@ fn a_geopackage_without_a_name_holds_the_events_with_places_and_without() {
             let mut content = Vec::new();
             file.rewind().unwrap();
             file.read_to_end(&mut content).unwrap();
-            std::fs::write(&path, content).unwrap();
+            std::fs::write(&path, &content).unwrap();
+            content
         };
-        written(None);
+        let content = written(None);
+        let has = |words: &[u8]| content.windows(words.len()).any(|part| part == words);
+        assert!(has(b"2026-01-01T00:00:00.250Z"), "the time of the events, in milliseconds");
+        assert!(written(None) == content, "{name}: the same events, other bytes");
         assert_eq!(lines(&read_path(Format::GeoPackage, &path, &schema), &schema), lines(&batch, &schema), "{name}");
         written(Some(&["n".to_owned()]));
         let part = Arc::new(Schema { fields: fields[1..].to_vec(), ..Schema::clone(&schema) });
         let back = read_path(Format::GeoPackage, &path, &part);
         assert_eq!((back.rows(), lines(&back, &part)[0].contains("né")), (events.len(), false), "{name}");
-        assert!(UnnamedGeoPackage::begin(&folder.path().join("none"), name, &schema, None).is_err());
+        assert!(UnnamedGeoPackage::begin(&folder.path().join("none"), name, &schema, None, AS_OF).is_err());
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::scenario::anchored;
 use meridian_lab_results::error::{LabError, Result};
 use serde::Deserialize;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// Any number of sources behind one address.
@@ -179,15 +180,23 @@ const PAGE_MAX: u64 = 64 << 20;
 
 impl MockFile {
     /// Reads and checks a file, whose paths are relative to its own folder; errors name file, line or key, and what
-    /// was expected.
-    pub fn load(path: &Path) -> Result<MockFile> {
+    /// was expected. `read` reads it: bounded, and a regular file alone. `expect` refuses what is none among the files
+    /// that it names.
+    pub fn load(
+        path: &Path,
+        read: impl FnOnce(&Path) -> io::Result<String>,
+        expect: impl Fn(&Path) -> io::Result<()>,
+    ) -> Result<MockFile> {
         let shown = path.display();
-        let text =
-            std::fs::read_to_string(path).map_err(|e| LabError::scenario(format!("{shown}: cannot be read: {e}")))?;
+        let text = read(path).map_err(|e| LabError::scenario(format!("{shown}: cannot be read: {e}")))?;
         let mut file = MockFile::parse(&text, &shown.to_string())?;
         for source in &mut file.source {
             if let Delay::Empirical { file } = &mut source.delay {
                 anchored(path.parent().unwrap_or(Path::new("")), file);
+                expect(file).map_err(|e| {
+                    let of = format!("source {}: delay.file {}", source.name, file.display());
+                    LabError::scenario(format!("{shown}: {of}: {e}"))
+                })?;
             }
         }
         Ok(file)

@@ -38,6 +38,10 @@ fn delays_follow_their_law() {
     assert!((ms[3_365] / 100.0 / 0.5_f64.exp() - 1.0).abs() < 0.06, "{}", ms[3_365]);
 }
 
+fn read(path: &std::path::Path) -> std::io::Result<String> {
+    std::fs::read_to_string(path)
+}
+
 #[test]
 fn measured_delays_are_drawn_from_their_file_beside_the_mocks_own() {
     let dir = tempfile::tempdir().expect("a folder");
@@ -45,7 +49,7 @@ fn measured_delays_are_drawn_from_their_file_beside_the_mocks_own() {
     let path = dir.path().join("mock.toml");
     std::fs::write(&path, "[[source]]\nname = \"a\"\ndelay = { kind = \"empirical\", file = \"delays\" }\n")
         .expect("written");
-    let file = MockFile::load(&path).expect("a file");
+    let file = MockFile::load(&path, read, |_| Ok(())).expect("a file");
     let mut source = Source::new(&file.source[0], file.seed, 0).expect("ready");
     let mut counts = std::collections::BTreeMap::new();
     (0..3_000).for_each(|n| *counts.entry(source.reply(n, "/a", Duration::ZERO).delay.as_millis()).or_insert(0) += 1);

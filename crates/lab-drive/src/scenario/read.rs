@@ -4,16 +4,23 @@ use super::Scenario;
 use meridian_lab_results::error::{LabError, Result};
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use std::io;
 use std::path::Path;
 
 impl Scenario {
-    /// Reads a file, overlays `sets` (`key=value`, dotted keys), fills in defaults and checks the whole.
-    pub fn load(path: &Path, sets: &[String]) -> Result<Scenario> {
+    /// Reads a file, overlays `sets` (`key=value`, dotted keys), fills in defaults and checks the whole. `read` reads a
+    /// scenario: bounded, and a regular file alone. `expect` refuses what is none among the files that the scenario names.
+    pub fn load(
+        path: &Path,
+        sets: &[String],
+        read: impl FnOnce(&Path) -> io::Result<String>,
+        expect: impl Fn(&Path) -> io::Result<()>,
+    ) -> Result<Scenario> {
         let shown = path.display().to_string();
-        let text = std::fs::read_to_string(path)
-            .map_err(|e| LabError::scenario(format!("{shown}: the scenario cannot be read: {e}")))?;
+        let text = read(path).map_err(|e| LabError::scenario(format!("{shown}: the scenario cannot be read: {e}")))?;
         let mut scenario = Scenario::parse(&text, &shown, sets)?;
-        scenario.files_beside(path.parent().unwrap_or(Path::new("")));
+        let checked = scenario.files_beside(path.parent().unwrap_or(Path::new("")), expect);
+        checked.map_err(|e| LabError::scenario(format!("{shown}: {e}")))?;
         Ok(scenario)
     }
 

@@ -1,10 +1,12 @@
-//! Supervised tasks of saved searches panic and restart.
+//! Supervised tasks and threads of saved searches panic and restart.
 
-use super::world::{NEWS, PATIENCE, World, everything, stop};
-use meridian_federation::SourceDeclaration;
+use super::world::{NEWS, PATIENCE, World, everything, next, stop, titles};
 use meridian_federation::faults::{inject_panic, pending_panics};
+use meridian_federation::{SourceDeclaration, task_panics};
+use meridian_model::Background;
 use serde_json::json;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -68,5 +70,34 @@ async fn the_postman_dies_and_sends_all_the_same() {
         called(&mut calls).await;
     }
     assert_eq!(pending_panics(), Vec::<&str>::new());
+    stop(&saved).await;
+}
+
+/// Panics at the first work, and runs all later work.
+#[derive(Debug, Default)]
+struct FaultyOnce(AtomicBool);
+
+impl Background for FaultyOnce {
+    fn run(&self, _: &str, work: &mut dyn FnMut()) {
+        assert!(self.0.swap(true, Ordering::Relaxed), "on purpose");
+        work();
+    }
+}
+
+#[tokio::test]
+async fn the_matcher_dies_and_goes_on_with_the_next_events() {
+    let mut world = World::new(NEWS);
+    world.background = Arc::new(FaultyOnce::default());
+    let (saved, before) = (world.open(), task_panics());
+    let made = saved.create(&json!({"keywords": "flood"}), &everything(&saved)).await.expect("made");
+    let mut reader = made.outbox.read_kept();
+    for title in ["flood one", "flood two"] {
+        world.write(&[("title", title)], 0, (0.0, 0.0));
+    }
+    let lost = next(&mut reader).await;
+    assert!(lost["detail"].as_str().is_some_and(|detail| detail.starts_with("1 events")), "{lost}");
+    assert_eq!(titles(&next(&mut reader).await), ["flood two"]);
+    assert!(task_panics() > before);
+    assert_eq!(saved.figures().events.1, 1);
     stop(&saved).await;
 }

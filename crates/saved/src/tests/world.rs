@@ -13,6 +13,7 @@ use meridian_federation::Reader;
 use meridian_federation::Searches;
 use meridian_federation::Settings;
 use meridian_federation::provider::Provider;
+use meridian_model::Background;
 use meridian_model::BatchBuilder;
 use meridian_model::Schema;
 use meridian_model::builder::Value as Field;
@@ -40,6 +41,7 @@ pub(super) struct World {
     pub(super) settings: Settings,
     pub(super) saved: SavedSettings,
     pub(super) providers: Vec<Arc<dyn Provider>>,
+    pub(super) background: Arc<dyn Background>,
 }
 
 /// A second tenant.
@@ -72,6 +74,7 @@ impl World {
             settings: Settings::default(),
             saved: SavedSettings::default(),
             providers: Vec::new(),
+            background: Arc::new(()),
         }
     }
 
@@ -114,7 +117,7 @@ impl World {
                 ledger.set_suspended(suspended.load(Ordering::Relaxed) && tenant == OTHER);
                 Some(Arc::new(ledger))
             }),
-            background: Arc::new(()),
+            background: self.background.clone(),
             settings: self.saved.clone(),
             clock,
             random,

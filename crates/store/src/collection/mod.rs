@@ -2,10 +2,9 @@
 //!
 //! `writing.rs` writes and deletes events, and `pending.rs` does so without a waiting thread. `since.rs` reads events
 //! written after a position, `prior.rs` the earlier place of an object, and `files.rs` lists GeoParquet files.
-//! `upkeep.rs` runs the jobs of `maintenance/`, and `panics.rs` says when one that has panicked is tried again.
+//! `upkeep.rs` runs the jobs of `maintenance/`.
 
 mod files;
-mod panics;
 pub(crate) mod pending;
 pub(crate) mod prior;
 pub(crate) mod since;
@@ -21,6 +20,7 @@ use crate::ingest::partition::{CommittedWrite, Partition, Request};
 use crate::ingest::queue::Queue;
 use crate::manifest::ImportOrigin;
 use crate::options::Settings;
+use crate::panics::Panics;
 use crate::part::PartView;
 use crate::seams::Catalog;
 use crate::snapshot::Snapshot;
@@ -28,7 +28,6 @@ use crate::snapshot::seen_of;
 use crate::state::{Shared, State};
 use crate::stats::CollectionStats;
 use meridian_model::{Bounds, Invalid, Schema, Seq};
-use panics::Panics;
 use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};

@@ -7,13 +7,13 @@ use crate::ingest::partition::{CommittedWrite, Request};
 use crate::ingest::stage::Change;
 use crate::maintenance::job::{Job, Output};
 use crate::options::Settings;
+use crate::panics::contained;
 use crate::part::removal::delete;
 use crate::seams::wait;
 use meridian_model::Invalid;
 use meridian_observe as observe;
 use roaring::RoaringBitmap;
 use std::collections::HashMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 
 /// A flush or merge in progress: chosen, executed, then installed. [`Collection::maintain`] does all three in one call.
@@ -139,12 +139,7 @@ impl Collection {
         run: impl FnOnce() -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         // A job works on copies that nothing shares, and writes files that nothing names yet.
-        catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
-            self.shared.counters.add_job_panics(1);
-            let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-            let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
-            Err(StoreError::Internal { what, detail: text })
-        })
+        contained(what, run, || self.shared.counters.add_job_panics(1))
     }
 
     /// Executes the job. Readers and writers continue meanwhile.

@@ -31,6 +31,7 @@ impl Damaged {
             StoreError::Io { source, .. } if source.kind() != ErrorKind::NotFound => {
                 "see to the disk and to who may read the file, then restart"
             }
+            StoreError::Internal { .. } => "restart the server, and report this fault with its log",
             _ => "stop the server and run `meridian check --repair`, which deletes nothing",
         };
         Damaged { tenant: tenant.to_owned(), name: name.to_owned(), problem: Problem::of(error), cure: cure.into() }

@@ -126,7 +126,7 @@ impl StoreError {
     pub(crate) fn may_pass(&self) -> bool {
         match self {
             StoreError::Io { .. } => !self.is_damage(),
-            StoreError::Busy(_) | StoreError::Unknown(_) | StoreError::Fenced(_) => true,
+            StoreError::Busy(_) | StoreError::Unknown(_) | StoreError::Fenced(_) | StoreError::Internal { .. } => true,
             _ => false,
         }
     }
@@ -266,7 +266,11 @@ impl Problem {
 
 impl std::fmt::Display for Problem {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}: {}", self.path.display(), self.detail)
+        match self.path.as_os_str().is_empty() {
+            // Not of a file.
+            true => f.write_str(&self.detail),
+            false => write!(f, "{}: {}", self.path.display(), self.detail),
+        }
     }
 }
 

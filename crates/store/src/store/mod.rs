@@ -28,6 +28,7 @@ use crate::disk_storage::DiskStorage;
 use crate::error::damaged::Damaged;
 use crate::error::{Problem, StoreError};
 use crate::options::Options;
+use crate::panics::Panics;
 use crate::paths::partition_dir;
 use crate::recovery::{Common, SharedResources};
 use crate::seams::{Disk, DiskLock, MemoryDisk, Seams, Storage};
@@ -70,6 +71,8 @@ pub(crate) struct Inner {
     retries: Mutex<Retries>,
     /// Held during a retry.
     retrying: Mutex<()>,
+    /// The pauses of work that has panicked and belongs to no collection.
+    panics: Panics,
     /// Problems of the folder itself.
     problems: Vec<Problem>,
     /// Records that were damaged and have been repaired.
@@ -171,6 +174,7 @@ impl Store {
             damaged: Mutex::default(),
             retries: Mutex::default(),
             retrying: Mutex::default(),
+            panics: Panics::default(),
             problems,
             mended: RepairedRecords::default(),
             audit,

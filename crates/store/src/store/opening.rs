@@ -5,6 +5,7 @@ use crate::error::StoreError;
 use crate::error::damaged::{Damaged, RESTORED, RETRIED};
 use crate::manifest::Manifest;
 use crate::options::PARTITIONS_MAX;
+use crate::panics::contained_by_store;
 use crate::seams::files::names;
 use crate::store::Inner;
 use crate::store::folder::{FolderState, standing};
@@ -96,6 +97,11 @@ impl Inner {
 
     /// Opens a collection, or completes its removal. It is not listed yet.
     pub(crate) fn open_one(&self, tenant: &str, name: &str) -> Result<Option<Partitions>, StoreError> {
+        // A fault of the program that one collection meets must not keep others from being served.
+        contained_by_store("recovery", || self.open_existing(tenant, name))
+    }
+
+    fn open_existing(&self, tenant: &str, name: &str) -> Result<Option<Partitions>, StoreError> {
         let disk = self.common.seams.disk.as_ref();
         let dir = self.dir_of(tenant, name, 0);
         if let Some(registry) = self.common.storage.registry() {

@@ -4,6 +4,7 @@
 use super::Inner;
 use crate::collection::Collection;
 use crate::error::StoreError;
+use crate::panics::contained_by_store;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
@@ -20,20 +21,20 @@ type Step = fn(&Inner) -> bool;
 impl Inner {
     pub(super) fn start_threads(self: &Arc<Self>) -> Result<Vec<JoinHandle<()>>, StoreError> {
         // One thread for flushes and one for merges: a long merge never keeps a flush waiting.
-        let lanes: [(&str, Step); 3] = [
-            ("meridian-flush", Inner::flush_step),
-            ("meridian-merge", Inner::merge_step),
-            ("meridian-open", Inner::open_step),
+        let lanes: [(&str, &'static str, Step); 3] = [
+            ("meridian-flush", "pass of flushes", Inner::flush_step),
+            ("meridian-merge", "pass of merges", Inner::merge_step),
+            ("meridian-open", "pass of retries", Inner::open_step),
         ];
         let used = if self.common.storage.registry().is_some() { 3 } else { 2 };
-        let start = |(name, step): (&str, Step)| {
+        let start = |(name, what, step): (&str, &'static str, Step)| {
             let inner = self.clone();
             std::thread::Builder::new().name(name.to_owned()).spawn(move || {
                 let mut seen = 0;
                 while !inner.closed.load(Ordering::Acquire) {
                     // Waits only when idle: while there is work, the next step follows at once, so a backlog shrinks at
                     // full speed.
-                    if !step(&inner) {
+                    if !inner.guard(what, || step(&inner)) {
                         inner.wake.wait(&mut seen, LOOK_EVERY);
                     }
                 }
@@ -84,8 +85,25 @@ impl Inner {
         for collection in self.all() {
             worked |= self.attempt(&collection, "merge", || collection.maintain_segments());
         }
-        self.trim_serving();
+        // On its own: its pause after a panic must not hold up merges.
+        self.guard("clean-up", || {
+            self.trim_serving();
+            false
+        });
         worked
+    }
+
+    /// Runs work that belongs to no collection. After a panic, which is logged and counted, the work pauses.
+    fn guard(&self, what: &'static str, work: impl FnOnce() -> bool) -> bool {
+        let clock = &self.common.seams.clock;
+        if !self.panics.may_run(what, clock.elapsed()) {
+            return false;
+        }
+        contained_by_store(what, || Ok(work())).unwrap_or_else(|error| {
+            let pause_s = self.panics.begin_pause(what, clock.elapsed()).as_secs();
+            tracing::error!(%error, pause_s, "a {what} met a fault of the program and will be tried again");
+            false
+        })
     }
 
     pub(super) fn trim_serving(&self) {
@@ -160,11 +178,90 @@ impl Inner {
 
 #[cfg(test)]
 mod tests {
-    use crate::seams::{Clock as _, ManualClock, MemoryDisk, Seams, SeededRandom};
-    use crate::{Options, Settings, Store};
+    use crate::seams::{Clock as _, ManualClock, MemoryDisk, PartitionStorage, Seams, SeededRandom, Storage};
+    use crate::{DiskStorage, Options, Settings, Store, store_panics};
     use meridian_model::Schema;
     use std::cell::Cell;
+    use std::path::Path;
     use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::sync::mpsc::{Sender, channel};
+    use std::time::Duration;
+
+    /// A storage whose deferred work panics the first times, and whose partitions of the collection `bad` do if it is
+    /// harmful.
+    #[derive(Debug)]
+    struct FaultyStorage {
+        of: DiskStorage,
+        tended: AtomicU64,
+        called: Sender<()>,
+        is_harmful: bool,
+    }
+
+    impl Storage for FaultyStorage {
+        fn partition(&self, dir: &Path, log_file_bytes: u64) -> PartitionStorage {
+            assert!(!self.is_harmful || dir.iter().all(|part| part != "bad"), "on purpose");
+            self.of.partition(dir, log_file_bytes)
+        }
+
+        fn tend(&self) {
+            let _ = self.called.send(());
+            assert!(self.tended.fetch_add(1, Ordering::Relaxed) > 2, "on purpose");
+        }
+    }
+
+    #[test]
+    fn a_thread_goes_on_after_a_panic_of_work_for_the_whole_store() {
+        let (clock, (called, calls)) = (Arc::new(ManualClock::new(0)), channel());
+        let random = Arc::new(SeededRandom::new(1));
+        let seams = Seams { disk: Arc::new(MemoryDisk::new()), clock: clock.clone(), random };
+        let storage = |disk| -> Arc<dyn Storage> {
+            Arc::new(FaultyStorage { of: DiskStorage(disk), tended: AtomicU64::new(0), called, is_harmful: false })
+        };
+        let before = store_panics();
+        let store = Store::open_over(Options::at("/data"), seams, storage).unwrap();
+        // Three that panic, and one after them.
+        for n in 0..4 {
+            // The pause begins at some time after the call, so the clock goes on until it is over.
+            let is_called = (0..600).any(|_| {
+                clock.advance(2_000_000);
+                calls.recv_timeout(Duration::from_millis(100)).is_ok()
+            });
+            assert!(is_called, "call {n}");
+        }
+        assert!(store_panics() >= before + 3);
+        store.close().unwrap();
+    }
+
+    #[test]
+    fn a_collection_whose_opening_panics_is_set_aside_and_others_are_served() {
+        let (clock, random) = (Arc::new(ManualClock::new(0)), Arc::new(SeededRandom::new(1)));
+        let seams = Seams { disk: Arc::new(MemoryDisk::new()), clock, random };
+        let open = |is_harmful| {
+            let (called, _) = channel();
+            let storage = |disk| -> Arc<dyn Storage> {
+                Arc::new(FaultyStorage { of: DiskStorage(disk), tended: AtomicU64::new(0), called, is_harmful })
+            };
+            let options = Options { background: false, ..Options::at("/data") };
+            Store::open_over(options, seams.clone(), storage).unwrap()
+        };
+        let store = open(false);
+        for name in ["bad", "good"] {
+            store.create("t", name, Schema::default(), Settings::default()).unwrap();
+        }
+        store.close().unwrap();
+        drop(store);
+        let before = store_panics();
+        let store = open(true);
+        assert!(store.collection("t", "good").is_some() && store.collection("t", "bad").is_none());
+        let damaged = store.why_damaged("t", "bad").unwrap().to_string();
+        assert!(damaged.contains("a recovery ended by a fault of the program: on purpose; restart"), "{damaged}");
+        assert!(store_panics() > before);
+        store.close().unwrap();
+        drop(store);
+        // Nothing of it is lost.
+        assert!(open(false).collection("t", "bad").is_some());
+    }
 
     #[test]
     fn a_job_that_panics_is_counted_and_tried_again_ever_more_rarely() {

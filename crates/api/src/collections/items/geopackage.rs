@@ -3,6 +3,8 @@
 //! It is whole before its first byte is sent. So the query writes it to a file without a name, with its permit and in
 //! its turns, until its deadline and for as long as its client waits. The file is then sent as other results are, with
 //! its length. It is gone once the response has ended, in whatever way.
+//!
+//! For HEAD no file is made. Its response lacks the length, which is known only of a whole file (RFC 9110, 9.3.2).
 
 use super::{ItemsRequest, fields_of, head, link_next, pace, query};
 use crate::protocol::problem::{Kind, Problem, Result};
@@ -15,7 +17,7 @@ use crate::response::stream::{self, Sink, Source};
 use crate::state::answer_files::{FileShare, Overrun};
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
-use meridian_backend::Collection;
+use meridian_backend::{Collection, Rows};
 use meridian_formats::export::UnnamedGeoPackage;
 use meridian_observe::{self as observe, Stage};
 use meridian_query::Control;
@@ -39,8 +41,24 @@ pub(super) async fn answer(
 ) -> Result<Response> {
     let now = state.now();
     let shared = state.clone();
-    let url = context.this_url();
+    let (url, is_head) = (context.this_url(), context.is_head);
     stream::stream(state, run, context.arrived, move |sink, control| {
+        let headers = |rows: &dyn Rows| {
+            let mut headers = head(&request, &*collection, rows.head(), now);
+            if !request.is_streamed() {
+                link_next(&mut headers, &shared, &request, rows, &url);
+            }
+            headers
+        };
+        if is_head {
+            let mut rows = query(&request, &*collection, control)?;
+            // Where a page ends is known once its events are.
+            if !request.is_streamed() {
+                rows.try_for_each(|hits| hits.map(drop)).map_err(errors::query_problem)?;
+            }
+            sink.begin(headers(&*rows));
+            return Ok(None);
+        }
         let refused = |overrun| refused(overrun, collection.name());
         // First, so that a server without room for it reads nothing.
         let mut share = shared.files.begin(&shared.caller().tenant).map_err(refused)?;
@@ -50,7 +68,8 @@ pub(super) async fn answer(
         let schema = rows.head().schema.clone();
         let folder = shared.files.folder(&*shared.disk).map_err(unwritable)?;
         let fields = fields_of(&request, &schema);
-        let file = UnnamedGeoPackage::begin(&folder, collection.name(), &schema, fields.as_deref());
+        let as_of = rows.head().taken_at;
+        let file = UnnamedGeoPackage::begin(&folder, collection.name(), &schema, fields.as_deref(), as_of);
         let (mut file, mut bytes) = (file.map_err(unwritable)?, 0);
         while let Some(hits) = rows.next() {
             let hits = hits.map_err(errors::query_problem)?;
@@ -62,10 +81,7 @@ pub(super) async fn answer(
             share.reach(bytes).map_err(refused)?;
             pace(rows.as_mut(), hits.batch.rows(), bytes.saturating_sub(before) as usize);
         }
-        let mut headers = head(&request, &*collection, rows.head(), now);
-        if !request.is_streamed() {
-            link_next(&mut headers, &shared, &request, &*rows, &url);
-        }
+        let mut headers = headers(&*rows);
         drop((rows, memory));
         let file = file.finish().map_err(unwritable)?;
         let length = file.metadata().map_err(unwritable)?.len();

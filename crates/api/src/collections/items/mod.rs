@@ -34,6 +34,7 @@ use crate::request::dispatch::Path;
 use crate::request::errors;
 use crate::request::scope::Scope;
 use crate::response::respond;
+use crate::response::unchanged;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 use meridian_backend::{Collection, Head, ReadPoint, Rows};
@@ -209,6 +210,10 @@ pub async fn get(state: Scope, Path(name): Path<String>, context: Context) -> Re
     }
     if let Some(track) = request.track.take() {
         return track::answer(&state, &context, run, collection, request, track).await;
+    }
+    let show = |read: &Head| head(&request, &*collection, read, state.now());
+    if let Some(unchanged) = unchanged::response(&context, &*collection, &request.at(), show) {
+        return Ok(unchanged);
     }
     match request.format {
         Format::Html => page::html(&state, &context, run, collection, request).await,

@@ -5,6 +5,7 @@ use crate::failure::Failure;
 use clap::Args;
 use meridian_lab_drive::driver;
 use meridian_lab_drive::scenario::Scenario;
+use meridian_store::seams::{expect_file, read_named_text};
 use std::path::{Path, PathBuf};
 
 /// A scenario to run, and how.
@@ -36,7 +37,11 @@ pub struct LoadArgs {
 impl LoadArgs {
     /// Returns the scenario to run.
     pub fn scenario(&self) -> Result<Scenario, Failure> {
-        let mut scenario = Scenario::load(&self.scenario, &self.sets).map_err(failure)?;
+        let scenario = Scenario::load(&self.scenario, &self.sets, read_named_text, expect_file);
+        let mut scenario = scenario.map_err(failure)?;
+        if let Some(ca) = &self.ca {
+            expect_file(ca).map_err(|e| Failure::Usage(format!("--ca {}: {e}", ca.display())))?;
+        }
         // Made absolute, so that the scenario in a results folder can be run again from any folder.
         let whole = |ca: &PathBuf| std::path::absolute(ca).unwrap_or_else(|_| ca.clone());
         driver::trust(&mut scenario, self.ca.as_ref().map(whole).as_deref(), self.insecure).map_err(failure)?;

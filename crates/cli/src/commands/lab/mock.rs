@@ -5,6 +5,7 @@ use crate::failure::Failure;
 use crate::output::say;
 use clap::Args;
 use meridian_lab_drive::mock::{Mock, MockFile};
+use meridian_store::seams::{expect_file, read_named_text};
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::net::TcpListener;
@@ -38,7 +39,7 @@ pub fn run(args: &MockArgs) -> Result<(), Failure> {
     let mock = match &args.file {
         None => None,
         Some(path) => {
-            let file = MockFile::load(path).map_err(failure)?;
+            let file = MockFile::load(path, read_named_text, expect_file).map_err(failure)?;
             Some(Arc::new(Mock::new(&file, args.log.as_deref()).map_err(failure)?))
         }
     };
