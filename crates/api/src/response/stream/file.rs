@@ -14,7 +14,7 @@ use crate::request::overload::no_room;
 use crate::response::whole;
 use crate::state::AppState;
 use crate::state::answer_files::FileShare;
-use crate::state::readers::RETRY_INTERVAL;
+use crate::state::readers::{ParkedQuery, RETRY_INTERVAL};
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 use meridian_admission::ByteShare;
@@ -104,7 +104,9 @@ impl FileSender {
     /// Waits until the client wants the next piece, then for memory. The server may let the client wait as long as a
     /// client may let the server.
     async fn share(&self, bytes: usize) -> Result<ByteShare> {
+        let resting = ParkedQuery::enter(&self.state.readers);
         wait(&self.state, &self.pipe, None).await?;
+        drop(resting);
         let until = Instant::now() + self.state.config.write_stall;
         loop {
             if let Some(share) = self.state.readers.try_reserve(self.pipe.answers(), bytes) {
