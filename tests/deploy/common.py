@@ -39,7 +39,7 @@ def seconds(text):
 
 
 def size(text):
-    count, unit = re.fullmatch(r"(\d+)([KMG])i?", str(text).upper().replace("I", "i")).groups()
+    count, unit = re.fullmatch(r"(\d+) ?([KMG])i?B?", str(text).upper().replace("I", "i")).groups()
     return int(count) << {"K": 10, "M": 20, "G": 30}[unit]
 
 

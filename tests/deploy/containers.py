@@ -50,6 +50,10 @@ def compose(first):
         role = shown["server"]["role"]
         for published in of.get("ports", []):
             expect(port(published) == port(shown["server"]["listen"]), f"{where}: {published}: it listens on {shown['server']['listen']}")
+        if role == "gateway":
+            # It has no data folder, and the root of its file system cannot be written.
+            temporary = pathlib.Path(of.get("environment", {}).get("TMPDIR", "/tmp"))
+            expect(any(temporary.is_relative_to(place) for place in mounts.values()), f"{where}: TMPDIR {temporary}: volumes {mounts}")
         if role == "owner":
             # What the name leads to is where gateways find it.
             expect(shown["cluster"]["flight"].split(":")[0] == name, f"{where}: --flight {shown['cluster']['flight']}")

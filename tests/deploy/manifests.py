@@ -96,6 +96,8 @@ def kubernetes(first, user):
         role = shown["server"]["role"]
         roles_tls(workload, role, shown["cluster"], container, namespace["metadata"]["name"])
         expect(labels["app.kubernetes.io/component"] == role, f"{name}: labels {labels} of role {role}")
+        if role != "owner":
+            files_of_answers(name, spec, container, shown)
         of_clients = {"http": shown["server"]["listen"], "monitor": shown["metrics"]["listen"]}
         of_gateways = {"scan": shown["cluster"]["scan"]["listen"]} if role == "scan" else {}
         listened = {"flight": shown["cluster"]["flight"]} if role == "owner" else of_clients | of_gateways
@@ -137,6 +139,17 @@ def kubernetes(first, user):
     expect({m["spec"]["accessModes"][0] for m in of_kind("PersistentVolumeClaim")} == {"ReadWriteMany"}, "bucket.yaml: accessModes")
     network(of_kind("NetworkPolicy"), servers, taken)
     return servers, settings, container["args"]
+
+
+def files_of_answers(where, spec, container, shown):
+    """Checks that the folder in which responses are made is a volume with room for all of them, and for what else is there."""
+    folder, cache = "/tmp", 0
+    if shown["server"]["role"] == "scan":
+        folder, cache = shown["store"]["data"], size(shown["cluster"]["cache"]["disk"])
+    names = [mount["name"] for mount in container["volumeMounts"] if pathlib.Path(folder).is_relative_to(mount["mountPath"])]
+    [limit] = [size(volume["emptyDir"]["sizeLimit"]) for volume in spec["volumes"] if volume["name"] in names]
+    wanted = size(shown["answers"]["file_bytes_total"]) + cache
+    expect(limit > wanted, f"{where}: {folder} holds {limit} bytes: expected more than {wanted}")
 
 
 def roles_tls(workload, role, cluster, container, namespace):

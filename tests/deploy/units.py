@@ -34,7 +34,7 @@ def systemd(folder):
         name = f"{path.stem}{instance}.service"
         # A file with a dash need not be there.
         env = {} if (file := values["EnvironmentFile"]).startswith("-") else variables((there / pathlib.Path(file).name).read_text().splitlines())
-        env |= variables([values.get("Environment", "")])
+        env |= variables(assignments(text).get("Environment", []))
         kinds = [env]
         if "OPTIONS" in env:
             kinds.append(env | {"OPTIONS": variables(drop["Environment"])["OPTIONS"].replace("%d", f"/run/credentials/{name}")})
@@ -45,7 +45,11 @@ def systemd(folder):
             words = shlex.split(re.sub(r"\$\{?(\w+)\}?", lambda found: env[found[1]], command))
             settings = there / pathlib.Path(words[words.index("--config") + 1]).name
             state = [f"/var/lib/{values['StateDirectory']}"]
-            server(where, words, settings, seconds(values["TimeoutStopSec"]), size(values["MemoryMax"]), state)
+            shown = server(where, words, settings, seconds(values["TimeoutStopSec"]), size(values["MemoryMax"]), state)
+            if shown and shown["server"]["role"] == "gateway":
+                # Its /tmp may be memory, which MemoryMax counts.
+                private = values["PrivateTmp"] == "yes"
+                expect(private and env.get("TMPDIR") == "/var/tmp", f"{where}: TMPDIR={env.get('TMPDIR')}: expected /var/tmp, private")
         # With a program that is here.
         (folder / path.name).write_text(text.replace(words[0], str(MERIDIAN)))
         # A line that it cannot read is no failure to it, but it says so.

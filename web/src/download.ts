@@ -7,7 +7,7 @@ import { asCollection, sayMissing } from './gather';
 import type { View } from './hash';
 import { formatBytes, formatCount } from './numbers';
 import { params } from './query';
-import { counted, destination, LOST } from './saving';
+import { chosen, counted, destination, LOST } from './saving';
 
 const NAMES: Record<string, readonly [title: string, extension: string]> = {
   json: ['GeoJSON', 'geojson'],
@@ -57,6 +57,8 @@ const messageOf = (error: unknown): string => (error instanceof Error ? error.me
 /** A file that the page saves itself, since a link would cut it or show no progress. */
 interface Download {
   readonly type: string;
+  /** Its address, if the server has the file: a browser that does not ask for a place fetches it, as memory may not hold it. */
+  readonly address?: string;
   /** Fills the file. Returns what to say of it. */
   readonly fill: (to: WritableStream<Uint8Array>, signal: AbortSignal) => Promise<string>;
   /** How far it is; empty while nothing came. */
@@ -85,13 +87,15 @@ function gathered(id: string, query: URLSearchParams, count: number): Download {
 /** A file that the server makes whole before it sends any of it: it takes a while, and may be refused. */
 function madeFirst(format: string, type: string, id: string, query: URLSearchParams): Download {
   let [bytes, total] = [0, 0];
+  const address = itemsPath(id, query, format);
   return {
     type,
+    address,
     fill: async (to, signal) => {
       const [bar, state] = [$<HTMLProgressElement>('download-progress'), $('download-state')];
       bar.removeAttribute('value');
       say(state, `The server makes the ${NAMES[format][0]}…`);
-      const answer = await api.call(itemsPath(id, query, format), signal, {}, Infinity);
+      const answer = await api.call(address, signal, {}, Infinity);
       if (!answer.body) throw new Error('the answer is empty');
       total = Number(answer.headers.get('content-length'));
       [bar.max, bar.value] = [total, 0];
@@ -104,11 +108,17 @@ function madeFirst(format: string, type: string, id: string, query: URLSearchPar
 }
 
 /** Saves a file, with progress and a way to give it up. What breaks off leaves no file. */
-async function save(format: string, id: string, { type, fill, far }: Download, signal: AbortSignal): Promise<void> {
+async function save(format: string, id: string, { type, address, fill, far }: Download, signal: AbortSignal): Promise<void> {
   const [title, extension] = NAMES[format];
-  const file = await destination(`${id}.${extension}`, type, title);
-  if (!file) return;
+  const name = `${id}.${extension}`;
+  const file = await (address ? chosen : destination)(name, type, title);
   const state = $('download-state');
+  if (address && file === undefined) {
+    say(state, `The server makes the ${title}; the browser downloads it then.`);
+    make('a', '', '', { href: address, download: name }).click();
+    return;
+  }
+  if (!file) return;
   const stop = new AbortController();
   $('download-run').hidden = false;
   $('download-cancel').onclick = () => stop.abort();

@@ -82,15 +82,21 @@ export function counted(seen: (bytes: number) => void): TransformStream<Uint8Arr
   });
 }
 
-/** Asks where a file of a type goes; null if the user wants none. Browsers ask only in answer to a click. */
-export async function destination(name: string, type: string, description: string): Promise<Destination | null> {
+/** Asks where a file of a type goes; null if the user wants none, undefined if the browser does not ask. Browsers ask only in answer to a click. */
+export async function chosen(name: string, type: string, description: string): Promise<Destination | null | undefined> {
   const extension = name.slice(name.lastIndexOf('.'));
   let handle: Handle | undefined;
   try {
     handle = await (window as Picker).showSaveFilePicker?.({ suggestedName: name, types: [{ description, accept: { [type]: [extension] } }] });
   } catch (error) {
     if (error instanceof DOMException && error.name === 'AbortError') return null;
-    // Frames of other sites and some settings refuse; memory does as well.
+    // Frames of other sites and some settings refuse.
   }
-  return handle ? onDisk(handle) : inMemory((blob) => saveBlob(blob, name), type);
+  return handle ? onDisk(handle) : undefined;
+}
+
+/** The same, with memory where the browser does not ask. */
+export async function destination(name: string, type: string, description: string): Promise<Destination | null> {
+  const file = await chosen(name, type, description);
+  return file === undefined ? inMemory((blob) => saveBlob(blob, name), type) : file;
 }

@@ -137,8 +137,10 @@ describe('a file that the user chooses', () => {
     const refusing = (name) => ({ showSaveFilePicker: () => Promise.reject(new DOMException('no', name)) });
     globalThis.window = refusing('AbortError');
     assert.equal(await page.saving.destination('a.geojson', 'application/geo+json', 'GeoJSON'), null);
+    assert.equal(await page.saving.chosen('a.gpkg', 'application/geopackage+sqlite3', 'GeoPackage'), null);
     for (const window of [refusing('SecurityError'), {}]) {
       globalThis.window = window;
+      assert.equal(await page.saving.chosen('a.gpkg', 'application/geopackage+sqlite3', 'GeoPackage'), undefined, 'a link does it');
       assert.equal((await page.saving.destination('a.geojson', 'application/geo+json', 'GeoJSON')).chosen, false);
     }
   });

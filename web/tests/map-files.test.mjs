@@ -2,7 +2,7 @@
 // demo's earthquakes and countries.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { after, before, describe } from 'node:test';
 import * as shared from './browser.mjs';
 import * as map from './map.mjs';
@@ -137,7 +137,20 @@ describe('the files of the map', { timeout: 3_600_000 }, () => {
     assert.equal(database.suggestedFilename(), 'earthquakes.gpkg');
     const counting = 'import sqlite3, sys; print(sqlite3.connect(sys.argv[1]).execute("SELECT count(*) FROM earthquakes").fetchone()[0])';
     assert.equal(Number(execFileSync('python3', ['-c', counting, await database.path()], { encoding: 'utf8' })), count);
-    assert.match(await page.textContent('#download-state'), /^\d+ kB are saved\.$/);
+    // Nothing of it is in the memory of the page.
+    assert.equal(await page.textContent('#download-state'), 'The server makes the GeoPackage; the browser downloads it then.');
+    await page.evaluate(() => {
+      window.showSaveFilePicker = async () => (await navigator.storage.getDirectory()).getFileHandle('chosen.gpkg', { create: true });
+    });
+    await page.click('#download-list button[data-format=gpkg]');
+    await becomes(async () => /^[\d,.]+ [kM]B are saved\.$/.test(await page.textContent('#download-state')), true);
+    const saved = await page.evaluate(async () => {
+      const folder = await navigator.storage.getDirectory();
+      const { size } = await (await folder.getFileHandle('chosen.gpkg')).getFile();
+      await folder.removeEntry('chosen.gpkg');
+      return size;
+    });
+    assert.equal(saved, statSync(await database.path()).size);
     const command = await page.textContent('#download-commands pre[data-extension=gpkg]');
     assert.equal(command, `meridian export earthquakes earthquakes.gpkg --bbox=-122,35,-116,39 '--filter=mag > 4' --url ${url}`);
     await page.keyboard.press('Escape');
@@ -173,13 +186,13 @@ describe('the files of the map', { timeout: 3_600_000 }, () => {
 
   step('says why the server makes no file, and shows the command that does', async () => {
     await show('c=earthquakes&m=5/37/-119');
-    await page.evaluate(() => (window.showSaveFilePicker = undefined));
+    await page.evaluate(() => (window.showSaveFilePicker = async () => ({ createWritable: async () => new WritableStream(), remove: async () => {} })));
     const problem = { type: 'urn:meridian:problem:invalid-parameter', title: 'Invalid parameter', status: 400, detail: 'the events take more than 5 bytes', field: 'f' };
     const asked = (address) => address.searchParams.get('f') === 'gpkg';
     await page.route(asked, (route) => route.fulfill({ status: 400, contentType: 'application/problem+json', body: JSON.stringify(problem) }));
     await page.click('#download');
     await page.click('#download-list button[data-format=gpkg]');
-    await becomes(() => page.textContent('#download-state'), 'Nothing is saved: Invalid parameter: the events take more than 5 bytes');
+    await becomes(() => page.textContent('#download-state'), 'Nothing is saved: Invalid parameter: the events take more than 5 bytes A file that was replaced is lost.');
     await page.waitForSelector('#download-more[open]');
     assert.equal(await page.isHidden('#download-run'), true);
     await page.unroute(asked);

@@ -35,7 +35,7 @@ const UNREAD_MAX: usize = 40;
 /// Elements of an input that have content but no column, counted by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Unread {
-    /// The first names, at most 40, each with the number of its elements.
+    /// The first names, at most 40, each with the number of its elements. They have no control characters.
     pub named: BTreeMap<String, u64>,
     /// Number of elements under further names.
     pub others: u64,
@@ -45,12 +45,30 @@ impl Unread {
     pub(crate) fn add(&mut self, name: &str, elements: u64) {
         if let Some(count) = self.named.get_mut(name) {
             *count += elements;
-        } else if self.named.len() < UNREAD_MAX || self.named.contains_key(&shorten(name)) {
-            *self.named.entry(shorten(name)).or_default() += elements;
+            return;
+        }
+        let shown = shown(name);
+        if self.named.len() < UNREAD_MAX || self.named.contains_key(&shown) {
+            *self.named.entry(shown).or_default() += elements;
         } else {
             self.others += elements;
         }
     }
+}
+
+/// Shortens a name of an input, and escapes its control characters: a terminal would obey them.
+fn shown(name: &str) -> String {
+    if !name.contains(char::is_control) {
+        return shorten(name);
+    }
+    let mut escaped = String::with_capacity(name.len());
+    for sign in name.chars() {
+        match sign.is_control() {
+            true => escaped.extend(sign.escape_default()),
+            false => escaped.push(sign),
+        }
+    }
+    shorten(&escaped)
 }
 
 impl Report {

@@ -121,7 +121,7 @@ class Collection:
 
         `bbox` is west, south, east, north; `datetime` an instant, a date or `(start, end)`; `filter` CQL2;
         `near` longitude, latitude and metres; `nearest` longitude, latitude and k. `sortby="-mag"` needs a `limit` of at
-        most 10,000.
+        most 100,000.
 
         >>> near_tokyo = db["earthquakes"].query(near=(139.69, 35.69, 200_000), limit=2)
         >>> [feature["id"] for feature in near_tokyo]

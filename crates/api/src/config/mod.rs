@@ -113,6 +113,9 @@ pub struct ServerConfig {
     pub answer_file_bytes_max: u64,
     /// Max total bytes of these files, on disk; a response whose file does not fit gets 503.
     pub answer_file_bytes_total: usize,
+    /// Min bytes of their disk that these files leave free, for those who write; a response whose file would leave less
+    /// gets 507.
+    pub answer_disk_free_min: u64,
     /// Folder for these files, which is the server's own: files in it are removed at a start. If absent, they are made
     /// in the system's folder for temporary files.
     pub answer_folder: Option<PathBuf>,
@@ -210,8 +213,10 @@ impl Default for ServerConfig {
             chunk_bytes: 64 * 1024,
             chunks_waiting_max: 4,
             answer_bytes_total: 256 * MIB,
-            answer_file_bytes_max: 1024 * MIB as u64,
-            answer_file_bytes_total: 2048 * MIB,
+            // An eighth of all: slow clients with a few large files leave room for others of their tenant.
+            answer_file_bytes_max: 512 * MIB as u64,
+            answer_file_bytes_total: 4096 * MIB,
+            answer_disk_free_min: 1024 * MIB as u64,
             answer_folder: None,
             compress: true,
             answer_rate_min: 4096,

@@ -127,7 +127,7 @@ impl AppState {
             memory: ByteBudget::new(usize::try_from(config.query_bytes_total).unwrap_or(usize::MAX)),
             readers: Readers::default(),
             #[cfg(feature = "geopackage")]
-            files: AnswerFiles::open(&config, seams.disk.as_ref()),
+            files: AnswerFiles::open(&config, &seams.disk),
             backups: Arc::new(Semaphore::new(backup::RUNNING_MAX)),
             metrics: Metrics::default(),
             scrapes: Arc::new(Semaphore::new(1)),

@@ -67,7 +67,7 @@ impl Drop for Registration {
     }
 }
 
-/// Counts a query that is parked until its client has read some of the response.
+/// Counts a query, or a file, that is parked until its client has read some of the response.
 pub struct ParkedQuery(Readers);
 
 impl ParkedQuery {

@@ -103,6 +103,33 @@ fn files_share_a_disk_until_their_clients_have_them_or_leave() {
 }
 
 #[test]
+fn a_page_that_is_whole_is_sent_to_its_end_after_its_deadline() {
+    let server = filled(ServerConfig::default(), 2_200);
+    let (mut stream, deadline) = (server.connect_from(Ipv4Addr::LOCALHOST, 4 << 10), Duration::from_secs(5));
+    let begun = Instant::now();
+    send(&mut stream, "GET", &format!("{ITEMS}&limit=2200&timeout={}", deadline.as_millis()), &[], b"");
+    let mut reader = BufReader::new(stream);
+    let (status, headers) = read_head(&mut reader).unwrap();
+    let length: usize = headers["content-length"].parse().unwrap();
+    assert!(status == 200 && length > 8 * MIB, "{status}, {length} bytes");
+    std::thread::sleep((deadline + Duration::from_millis(500)).saturating_sub(begun.elapsed()));
+    let mut body = Vec::new();
+    reader.read_to_end(&mut body).unwrap();
+    assert_eq!(body.len(), length);
+    becomes(&server, |bytes| bytes == 0);
+}
+
+#[test]
+fn a_file_that_would_leave_too_little_of_the_disk_is_refused() {
+    let server = filled(ServerConfig { answer_disk_free_min: u64::MAX, ..ServerConfig::default() }, 10);
+    let problem = server.get(ITEMS).problem(507);
+    assert_eq!(problem["type"], "urn:meridian:problem:storage-unavailable");
+    assert!(problem["detail"].as_str().unwrap().contains("answers.disk_free_min"), "{problem}");
+    assert_eq!(server.get("/collections/notes/items?f=csv").status, 200);
+    becomes(&server, |bytes| bytes == 0);
+}
+
+#[test]
 fn a_server_without_a_place_for_files_says_so() {
     let file = tempfile::NamedTempFile::new().unwrap();
     let folder = Some(file.path().join("answers"));

@@ -227,6 +227,17 @@ fn limits_that_are_none() {
 }
 
 #[test]
+fn a_sort_names_the_limit_that_it_needs() {
+    let server = server();
+    let refused = server.get("/collections/e/items?f=csv&sortby=mag").problem(400);
+    let detail = refused["detail"].as_str().unwrap();
+    let limit: usize = detail.chars().filter(char::is_ascii_digit).collect::<String>().parse().unwrap();
+    let sorted = |limit: usize| server.get(&format!("/collections/e/items?f=csv&sortby=mag&limit={limit}"));
+    assert_eq!(sorted(limit).status, 200, "{detail}");
+    assert_eq!(sorted(limit + 1).problem(400)["field"], "limit", "{detail}");
+}
+
+#[test]
 fn other_parameters_that_cannot_be_read() {
     let server = server();
     for (query, field) in [

@@ -113,4 +113,8 @@ impl Disk for Gated {
     fn lock(&self, path: &Path) -> io::Result<Box<dyn DiskLock>> {
         self.disk.lock(path)
     }
+
+    fn free_bytes(&self, path: &Path) -> io::Result<u64> {
+        self.disk.free_bytes(path)
+    }
 }

@@ -230,6 +230,13 @@ pub(super) const SETTINGS: &[Setting] = &[
         TIB
     ),
     size!(
+        "answers.disk_free_min",
+        "Free space of their disk that these files leave to writes; a response whose file would leave less gets 507.",
+        server.answer_disk_free_min,
+        0,
+        TIB
+    ),
+    size!(
         "answers.rate_min",
         "Min speed at which a client reads a streamed answer, in bytes a second; a slower one is disconnected.",
         server.answer_rate_min,

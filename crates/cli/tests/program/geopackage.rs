@@ -3,17 +3,19 @@
 use crate::common::clients::dawdler;
 use crate::common::mount::Mount;
 use crate::common::owners::Cluster;
-use crate::common::{PATIENCE, Server, agent, data, meridian};
+use crate::common::{MERIDIAN, PATIENCE, Server, agent, data, meridian};
 use geo_types::{Geometry, LineString, Polygon};
 use meridian_model::geometry::from_wkb;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags};
+use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{BufRead, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 const ROWS: usize = 60_000;
@@ -252,7 +254,11 @@ fn a_gateway_makes_it_of_the_events_of_its_owner() {
 #[test]
 fn a_full_disk_refuses_a_geopackage_and_has_room_again() {
     let Some(mount) = Mount::new(&["-t", "tmpfs", "-o", "size=96m", "none"]) else { return };
-    let server = Server::start(mount.path());
+    // Files may take the last byte: what is tested is the disk's own error.
+    let config = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(config.path(), "[answers]\ndisk_free_min = 0\n").unwrap();
+    let (data, config) = (mount.path().to_str().unwrap(), config.path().to_str().unwrap());
+    let server = Server::start_with(&["--data", data, "--config", config]);
     load(&server);
     let mut ballast = std::fs::File::create(mount.path().join("lost+found")).unwrap();
     let mut bytes = 0;
@@ -266,4 +272,29 @@ fn a_full_disk_refuses_a_geopackage_and_has_room_again() {
     assert!(refused.status == 507 && said.contains("disk may be full"), "{} {said}", refused.status);
     becomes(&server, |files| files == 0);
     assert_eq!(packaged(&get(&format!("{items}&limit=10"))).len(), 10);
+}
+
+/// Unlike a full disk it needs no right to mount: the system lets the program write no longer file.
+#[test]
+fn a_file_that_the_system_cuts_refuses_a_geopackage_and_the_next_is_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut serve = Command::new("sh");
+    // The signal would end the program: ignored, it is an error of the write.
+    serve.args(["-c", "trap '' XFSZ && exec \"$0\" \"$@\"", MERIDIAN, "serve", "--listen", "127.0.0.1:0", "--data"]);
+    serve.arg(folder.path()).env_remove("MERIDIAN_TOKEN").stdin(Stdio::null());
+    let server = Server::run(serve);
+    load(&server);
+    let items = format!("{}/collections/notes/items?f=gpkg", server.url);
+    let length = get(&items).body.len() as u64;
+    let limit = |bytes: Option<u64>| {
+        let limit = Rlimit { current: bytes, ..getrlimit(Resource::Fsize) };
+        prlimit(Pid::from_raw(i32::try_from(server.pid()).unwrap()), Resource::Fsize, limit).unwrap();
+    };
+    limit(Some(length / 2));
+    let refused = get(&items);
+    limit(getrlimit(Resource::Fsize).current);
+    let said = String::from_utf8_lossy(&refused.body);
+    assert!(refused.status == 507 && said.contains("disk may be full"), "{} {said}", refused.status);
+    becomes(&server, |files| files == 0);
+    assert_eq!(packaged(&get(&items)).len(), ROWS);
 }

@@ -8,7 +8,7 @@ use crate::write::table::Columns;
 use arrow_array::{Array, RecordBatch};
 use meridian_model::{FieldType, GeometryType, Schema};
 use rusqlite::types::Value;
-use rusqlite::{Connection, params, params_from_iter};
+use rusqlite::{Connection, ErrorCode, params, params_from_iter};
 use std::path::Path;
 
 /// `GPKG` as a number, and version 1.3 of the format.
@@ -51,7 +51,7 @@ impl GeoPackageWriter {
     /// Creates a file with one layer of all fields, at a path where no file exists.
     pub fn create(path: &Path, name: &str, schema: &Schema) -> Result<GeoPackageWriter, WriteError> {
         let fields: Vec<usize> = (0..schema.fields.len()).collect();
-        let connection = Connection::open(path).map_err(WriteError::of)?;
+        let connection = Connection::open(path).map_err(failed)?;
         GeoPackageWriter::begin(connection, name, Columns::of(schema, &fields), None)
     }
 
@@ -65,15 +65,18 @@ impl GeoPackageWriter {
     ) -> Result<GeoPackageWriter, WriteError> {
         let renamed = columns.tell_apart();
         let free = |wanted: &str| {
-            let taken = columns.named.iter().any(|(name, _)| name.eq_ignore_ascii_case(wanted));
-            if taken { format!("@{wanted}") } else { wanted.to_owned() }
+            let mut free = wanted.to_owned();
+            while columns.named.iter().any(|(name, _)| name.eq_ignore_ascii_case(&free)) {
+                free.insert(0, '@');
+            }
+            free
         };
         let (key, geometry) = (free("fid"), columns.has_places().then(|| free("geom")));
         // An unfinished file is removed, so its writes need no journal.
-        connection.pragma_update(None, "journal_mode", "OFF").map_err(WriteError::of)?;
-        connection.pragma_update(None, "synchronous", "OFF").map_err(WriteError::of)?;
-        connection.pragma_update(None, "application_id", APPLICATION).map_err(WriteError::of)?;
-        connection.pragma_update(None, "user_version", VERSION).map_err(WriteError::of)?;
+        connection.pragma_update(None, "journal_mode", "OFF").map_err(failed)?;
+        connection.pragma_update(None, "synchronous", "OFF").map_err(failed)?;
+        connection.pragma_update(None, "application_id", APPLICATION).map_err(failed)?;
+        connection.pragma_update(None, "user_version", VERSION).map_err(failed)?;
         let kind = match columns.shape {
             GeometryType::Point => "POINT",
             GeometryType::Line => "LINESTRING",
@@ -89,7 +92,7 @@ impl GeoPackageWriter {
         let name = layer_of(name);
         let (layer, key) = (quoted(&name), quoted(&key));
         let table = format!("CREATE TABLE {layer} ({key} INTEGER PRIMARY KEY AUTOINCREMENT NOT NULL{shape}{fields})");
-        connection.execute_batch(&format!("BEGIN; {TABLES} {table}")).map_err(WriteError::of)?;
+        connection.execute_batch(&format!("BEGIN; {TABLES} {table}")).map_err(failed)?;
         let (data_type, system) = if geometry.is_some() { ("features", Some(SYSTEM)) } else { ("attributes", None) };
         // Whole milliseconds, as the format has them.
         let changed = as_of.map(|as_of| moment(FieldType::Time, as_of - as_of.rem_euclid(1_000)));
@@ -99,14 +102,14 @@ impl GeoPackageWriter {
                  VALUES (?1, ?2, ?1, ?3, coalesce(?4, strftime('%Y-%m-%dT%H:%M:%fZ', 'now')))",
                 params![name, data_type, system, changed],
             )
-            .map_err(WriteError::of)?;
+            .map_err(failed)?;
         if let Some(geometry) = &geometry {
             connection
                 .execute(
                     "INSERT INTO gpkg_geometry_columns VALUES (?1, ?2, ?3, ?4, 0, 0)",
                     params![name, geometry, kind, SYSTEM],
                 )
-                .map_err(WriteError::of)?;
+                .map_err(failed)?;
         }
         let names = geometry.iter().chain(columns.named.iter().map(|(name, _)| name));
         let names: Vec<String> = names.map(|name| quoted(name)).collect();
@@ -118,14 +121,14 @@ impl GeoPackageWriter {
     /// Returns the size of the file in bytes so far, with what is not written to it yet.
     pub(super) fn bytes(&self) -> Result<u64, WriteError> {
         let ask = |pragma| self.connection.pragma_query_value(None, pragma, |row| row.get::<_, u32>(0));
-        let (pages, size) = (ask("page_count").map_err(WriteError::of)?, ask("page_size").map_err(WriteError::of)?);
+        let (pages, size) = (ask("page_count").map_err(failed)?, ask("page_size").map_err(failed)?);
         Ok(u64::from(pages) * u64::from(size))
     }
 
     /// Adds the events of a batch.
     pub fn write(&mut self, batch: &RecordBatch) -> Result<(), WriteError> {
         let rows = self.columns.rows(batch)?;
-        let mut insert = self.connection.prepare(&self.insert).map_err(WriteError::of)?;
+        let mut insert = self.connection.prepare(&self.insert).map_err(failed)?;
         let has_places = self.columns.has_places();
         for row in 0..rows.len {
             let shape = rows.shape(row);
@@ -134,7 +137,7 @@ impl GeoPackageWriter {
             let fields =
                 rows.columns.iter().zip(&self.columns.named).map(|(column, (_, kind))| value(column, *kind, row));
             let values = has_places.then_some(shape).into_iter().chain(fields);
-            insert.execute(params_from_iter(values)).map_err(WriteError::of)?;
+            insert.execute(params_from_iter(values)).map_err(failed)?;
         }
         Ok(())
     }
@@ -144,10 +147,18 @@ impl GeoPackageWriter {
         if let Some([west, south, east, north]) = self.extent.0 {
             let update =
                 "UPDATE gpkg_contents SET min_x = ?2, min_y = ?3, max_x = ?4, max_y = ?5 WHERE table_name = ?1";
-            self.connection.execute(update, params![self.name, west, south, east, north]).map_err(WriteError::of)?;
+            self.connection.execute(update, params![self.name, west, south, east, north]).map_err(failed)?;
         }
-        self.connection.execute_batch("COMMIT").map_err(WriteError::of)?;
-        self.connection.close().map_err(|(_, error)| WriteError::of(error))
+        self.connection.execute_batch("COMMIT").map_err(failed)?;
+        self.connection.close().map_err(|(_, error)| failed(error))
+    }
+}
+
+/// Tells errors of the disk from others of SQLite.
+pub(super) fn failed(error: rusqlite::Error) -> WriteError {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DiskFull | ErrorCode::SystemIoFailure | ErrorCode::CannotOpen) => WriteError::of_disk(error),
+        _ => WriteError::of(error),
     }
 }
 
@@ -201,4 +212,30 @@ fn moment(kind: FieldType, micros: i64) -> String {
 /// Quotes a name for SQL.
 fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow_array::{ArrayRef, StringArray};
+    use meridian_model::Field;
+    use std::sync::Arc;
+
+    #[test]
+    fn a_full_disk_is_told_from_another_error() {
+        let field = Field { name: "note".into(), kind: FieldType::Text, required: false, title: None };
+        let schema = Schema { fields: vec![field], ..Schema::default() };
+        let begin = |connection| GeoPackageWriter::begin(connection, "notes", Columns::of(&schema, &[0]));
+        let mut writer = begin(Connection::open_in_memory().unwrap()).unwrap();
+        let full = writer.bytes().unwrap() / 4_096 + 2;
+        writer.connection.pragma_update(None, "max_page_count", full as i64).unwrap();
+        let notes: ArrayRef = Arc::new(StringArray::from(vec!["x".repeat(1_000); 100]));
+        let ids: ArrayRef = Arc::new(StringArray::from((0..100).map(|n| n.to_string()).collect::<Vec<_>>()));
+        let batch = RecordBatch::try_from_iter([(schema.id_column(), ids), ("note".to_owned(), notes)]).unwrap();
+        assert!(writer.write(&batch).is_err_and(|error| error.is_of_disk()));
+
+        let taken = Connection::open_in_memory().unwrap();
+        taken.execute_batch("CREATE TABLE gpkg_contents (name TEXT)").unwrap();
+        assert!(begin(taken).is_err_and(|error| !error.is_of_disk()));
+    }
 }

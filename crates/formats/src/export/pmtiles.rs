@@ -46,7 +46,7 @@ impl<W: Write + Seek> PmTilesWriter<W> {
     pub fn add(&mut self, zoom: u8, column: u32, row: u32, tile: &[u8]) -> Result<(), WriteError> {
         let number = tile_number(zoom, column, row);
         if self.entries.last().is_some_and(|last| last.tile >= number) {
-            return Err(WriteError(format!("the tile {zoom}/{column}/{row} is out of order")));
+            return Err(WriteError::of(format!("the tile {zoom}/{column}/{row} is out of order")));
         }
         let packed = gzip(tile)?;
         self.out.write_all(&packed).map_err(WriteError::of)?;

@@ -1,6 +1,7 @@
 //! A GeoPackage in a file without a name, for a server that sends it once it is whole.
 
 use super::GeoPackageWriter;
+use super::geopackage::failed;
 use crate::write::table::Columns;
 use crate::write::{ColumnEncoder, Extras, WriteError, selection};
 use meridian_model::{Batch, Schema, Seq};
@@ -39,13 +40,13 @@ impl UnnamedGeoPackage {
         let columns = Columns::of(schema, &selection(schema, properties).map_err(WriteError::of)?);
         let encoder = ColumnEncoder::new(schema, properties, Extras::default()).map_err(WriteError::of)?;
         // Not one that is made without a name: SQLite opens files by their names alone.
-        let made = tempfile::Builder::new().prefix(PREFIX).tempfile_in(folder).map_err(WriteError::of)?;
+        let made = tempfile::Builder::new().prefix(PREFIX).tempfile_in(folder).map_err(WriteError::of_disk)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = Connection::open_with_flags(made.path(), flags).map_err(WriteError::of)?;
+        let connection = Connection::open_with_flags(made.path(), flags).map_err(failed)?;
         let (file, path) = made.into_parts();
-        path.close().map_err(WriteError::of)?;
+        path.close().map_err(WriteError::of_disk)?;
         // From its first access on it looks for no journal, which another program could give the name that was freed.
-        connection.pragma_update(None, "locking_mode", "EXCLUSIVE").map_err(WriteError::of)?;
+        connection.pragma_update(None, "locking_mode", "EXCLUSIVE").map_err(failed)?;
         let writer = GeoPackageWriter::begin(connection, collection, columns, Some(as_of))?;
         Ok(UnnamedGeoPackage { encoder, writer, file })
     }

@@ -23,7 +23,7 @@ impl ArrowEvents {
             let writer = StreamWriter::try_new(Vec::new(), self.outgoing.arrow()).map_err(WriteError::of)?;
             self.writer = Some(writer);
         }
-        self.writer.as_mut().ok_or_else(|| WriteError("the stream is not open".to_owned()))
+        self.writer.as_mut().ok_or_else(|| WriteError::of("the stream is not open"))
     }
 }
 

@@ -23,14 +23,28 @@ use json::{Framing, JsonEvents};
 use meridian_model::{Batch, Invalid, Schema, Seq};
 use std::sync::Arc;
 
-/// Why an encoder failed: a batch of another schema, or a fault of its library.
+/// Why an encoder failed: a batch of another schema, a fault of its library, or the disk of its file.
 #[derive(Debug, thiserror::Error)]
-#[error("writing failed: {0}")]
-pub struct WriteError(pub String);
+#[error("writing failed: {detail}")]
+pub struct WriteError {
+    /// What went wrong.
+    pub detail: String,
+    of_disk: bool,
+}
 
 impl WriteError {
     pub(crate) fn of(error: impl std::fmt::Display) -> WriteError {
-        WriteError(error.to_string())
+        WriteError { detail: error.to_string(), of_disk: false }
+    }
+
+    #[cfg(feature = "geopackage")]
+    pub(crate) fn of_disk(error: impl std::fmt::Display) -> WriteError {
+        WriteError { detail: error.to_string(), of_disk: true }
+    }
+
+    /// Returns whether the disk of a GeoPackage is at fault: it is full or fails, or its folder takes no file.
+    pub fn is_of_disk(&self) -> bool {
+        self.of_disk
     }
 }
 

@@ -226,7 +226,7 @@ impl EventWriter for ParquetEvents {
     }
 
     fn write(&mut self, batch: &Batch, seqs: &[Seq], out: &mut Vec<u8>) -> Result<(), WriteError> {
-        let writer = self.writer.as_mut().ok_or_else(|| WriteError("the file is finished".to_owned()))?;
+        let writer = self.writer.as_mut().ok_or_else(|| WriteError::of("the file is finished"))?;
         writer.write(batch, seqs)?;
         // The library counts the bytes written itself, so the buffer can be cleared.
         out.append(writer.writer.inner_mut());
@@ -234,7 +234,7 @@ impl EventWriter for ParquetEvents {
     }
 
     fn finish(&mut self, out: &mut Vec<u8>) -> Result<(), WriteError> {
-        let writer = self.writer.take().ok_or_else(|| WriteError("the file is finished".to_owned()))?;
+        let writer = self.writer.take().ok_or_else(|| WriteError::of("the file is finished"))?;
         out.append(&mut writer.finish()?);
         Ok(())
     }

@@ -29,7 +29,7 @@ impl Columns {
     pub(crate) fn of_places(schema: &Schema) -> Result<Columns, WriteError> {
         if schema.geometry.is_none() {
             let detail = "the collection has no geometry, which the format is made for: export .parquet or .csv";
-            return Err(WriteError(detail.to_owned()));
+            return Err(WriteError::of(detail));
         }
         let fields: Vec<usize> = (0..schema.fields.len()).collect();
         Ok(Columns::of(schema, &fields))
@@ -81,8 +81,9 @@ impl Columns {
     /// Looks up the columns of a batch.
     pub(crate) fn rows(&self, batch: &RecordBatch) -> Result<Rows, WriteError> {
         let column = |name: &str| {
-            let array =
-                batch.column_by_name(name).ok_or_else(|| WriteError(format!("the answer has no column {name:?}")))?;
+            let array = batch
+                .column_by_name(name)
+                .ok_or_else(|| WriteError::of(format!("the answer has no column {name:?}")))?;
             Column::of(array, name).map_err(WriteError::of)
         };
         Ok(Rows {

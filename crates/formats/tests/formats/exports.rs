@@ -248,8 +248,36 @@ fn a_geopackage_without_a_name_holds_the_events_with_places_and_without() {
         let part = Arc::new(Schema { fields: fields[1..].to_vec(), ..Schema::clone(&schema) });
         let back = read_path(Format::GeoPackage, &path, &part);
         assert_eq!((back.rows(), lines(&back, &part)[0].contains("né")), (events.len(), false), "{name}");
-        assert!(UnnamedGeoPackage::begin(&folder.path().join("none"), name, &schema, None, AS_OF).is_err());
+        let none = UnnamedGeoPackage::begin(&folder.path().join("none"), name, &schema, None, AS_OF);
+        assert!(none.is_err_and(|error| error.is_of_disk()));
     }
+}
+
+#[test]
+fn fields_may_have_every_name_that_a_geopackage_gives_its_own_columns() {
+    let names = ["fid", "@FID", "@@fid", "geom", "@geom"];
+    let field = |name: &str| Field { name: name.into(), kind: FieldType::Int, required: false, title: None };
+    let fields = names.iter().map(|name| field(name)).collect();
+    let geometry = Some(GeometryType::Point);
+    let schema = Arc::new(Schema { fields, geometry, id: IdRole::Given, ..Schema::default() });
+    let values = (0..5).map(Value::Int).collect();
+    let event = common::Event { id: "one".to_owned(), geometry: Some(common::point(1.0, 2.0)), values };
+    let folder = tempfile::tempdir().unwrap();
+    let mut made = UnnamedGeoPackage::begin(folder.path(), "events", &schema, None).unwrap();
+    made.write(&build(&schema, &[event]), &[]).unwrap();
+    let (mut file, mut content) = (made.finish().unwrap(), Vec::new());
+    file.rewind().unwrap();
+    file.read_to_end(&mut content).unwrap();
+    let path = folder.path().join("events.gpkg");
+    std::fs::write(&path, content).unwrap();
+
+    let database = rusqlite::Connection::open(&path).unwrap();
+    let mut statement = database.prepare("SELECT * FROM events").unwrap();
+    let own = ["@@@fid", "@@geom", "id"];
+    assert_eq!(statement.column_names(), [&own[..], &names].concat());
+    let numbers: Vec<i64> =
+        statement.query_row([], |row| (3..3 + names.len()).map(|at| row.get(at)).collect()).unwrap();
+    assert_eq!(numbers, [0, 1, 2, 3, 4]);
 }
 
 fn read_path(format: Format, path: &Path, schema: &Arc<Schema>) -> Batch {

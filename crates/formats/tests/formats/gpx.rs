@@ -79,3 +79,19 @@ fn elements_without_a_column_are_counted_to_the_end_of_the_input() {
     assert!(!unread.named.contains_key("hr"), "it has a column");
     assert_eq!((unread.named.len(), unread.others), (40, 61));
 }
+
+#[test]
+fn names_of_elements_give_a_terminal_no_commands() {
+    let point = "<trkpt lat=\"1\" lon=\"2\"><a\u{1b}[2Jb>1</a\u{1b}[2Jb><c>1</c></trkpt>";
+    let text = format!("<gpx version=\"1.1\"><trk><trkseg>{point}{point}</trkseg></trk></gpx>");
+    let input = || Box::new(Cursor::new(text.clone().into_bytes()));
+    let inferred = infer(Format::Gpx, input(), &ReadOptions::default()).unwrap();
+    let mut events = reader(Format::Gpx, input(), Arc::new(inferred.schema), &ReadOptions::default()).unwrap();
+    while events.next_batch(&BatchLimits::default()).unwrap().is_some() {}
+    let mut report = events.report();
+    // Once more for another file of the same load.
+    report.add(events.report());
+    let named: Vec<(&str, u64)> = report.unread.named.iter().map(|(name, n)| (name.as_str(), *n)).collect();
+    assert_eq!(named, [("a\\u{1b}[2Jb", 4), ("c", 4)]);
+    assert!(!inferred.notes.iter().any(|note| note.contains('\u{1b}')), "{:?}", inferred.notes);
+}

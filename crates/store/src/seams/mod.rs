@@ -80,6 +80,9 @@ pub trait Disk: Send + Sync + std::fmt::Debug {
     fn sync_dir(&self, path: &Path) -> io::Result<()>;
     /// Takes the lock of a file, until the guard is dropped. `WouldBlock` means that another process holds it.
     fn lock(&self, path: &Path) -> io::Result<Box<dyn DiskLock>>;
+    /// Returns the bytes that are free for this process on the file system of a path; the max of `u64` if it does not
+    /// tell.
+    fn free_bytes(&self, path: &Path) -> io::Result<u64>;
 }
 
 /// A lock held until this is dropped.

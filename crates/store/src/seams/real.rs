@@ -116,6 +116,12 @@ impl Disk for RealDisk {
             Err(TryLockError::Error(e)) => Err(e),
         }
     }
+
+    fn free_bytes(&self, path: &Path) -> io::Result<u64> {
+        let of = rustix::fs::statvfs(path)?;
+        // Some file systems without a disk report no size at all.
+        Ok(if of.f_blocks == 0 { u64::MAX } else { of.f_bavail.saturating_mul(of.f_frsize) })
+    }
 }
 
 impl DiskFile for RealFile {
@@ -137,5 +143,22 @@ impl DiskFile for RealFile {
 
     fn set_len(&self, bytes: u64) -> io::Result<()> {
         self.0.set_len(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn free_bytes_are_those_of_the_file_system_of_a_path() {
+        let folder = tempfile::tempdir().unwrap();
+        let free = RealDisk.free_bytes(folder.path()).unwrap();
+        assert!(free > 0 && free < u64::MAX, "{free}");
+        let absent = RealDisk.free_bytes(&folder.path().join("absent"));
+        assert_eq!(absent.unwrap_err().kind(), io::ErrorKind::NotFound);
+        // A file system of no size.
+        #[cfg(target_os = "linux")]
+        assert_eq!(RealDisk.free_bytes(Path::new("/proc")).unwrap(), u64::MAX);
     }
 }

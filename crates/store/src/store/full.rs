@@ -98,6 +98,10 @@ impl Disk for WatchedDisk {
     fn lock(&self, path: &Path) -> io::Result<Box<dyn DiskLock>> {
         self.full.note(path, self.disk.lock(path))
     }
+
+    fn free_bytes(&self, path: &Path) -> io::Result<u64> {
+        self.disk.free_bytes(path)
+    }
 }
 
 impl DiskFile for WatchedFile {

@@ -41,7 +41,7 @@ use meridian_backend::{Collection, Head, ReadPoint, Rows};
 use meridian_formats::EventWriter;
 use meridian_model::{Schema, Seqs, TimeRole};
 use meridian_observe::{self as observe, Stage};
-use meridian_query::{Control, Hits, Items, Order, SortKey, Token, question_hash, question_mark};
+use meridian_query::{Control, Hits, Items, Order, SORTED_LIMIT_MAX, SortKey, Token, question_hash, question_mark};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -183,7 +183,7 @@ fn order(
         (None, None) => Ok(Order::Natural),
         // A sort collects its result before the first event is sent, so it must be bounded.
         (None, Some(_)) if limit.is_none() => {
-            Err(Problem::parameter("sortby", format!("sorting needs a limit: add limit= (at most {LIMIT_MAX})")))
+            Err(Problem::parameter("sortby", format!("sorting needs a limit: add limit= (at most {SORTED_LIMIT_MAX})")))
         }
         (None, Some(keys)) => Ok(Order::Fields(keys)),
     }

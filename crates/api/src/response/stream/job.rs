@@ -5,6 +5,7 @@
 //! permit, and hands it to a thread again. The number of slow clients is therefore bounded by memory (see
 //! `state/readers.rs`), not by permits or threads.
 
+use super::pipe::Pipe;
 use super::sink::Sink;
 use super::wait::{ReleasedPermit, evicted, wait};
 use crate::protocol::problem::{Problem, Result};
@@ -13,7 +14,7 @@ use crate::state::readers::ParkedQuery;
 use meridian_admission::gate::Permit;
 use meridian_backend::PermitScheduler;
 use meridian_observe::WorkContext;
-use meridian_query::Control;
+use meridian_query::{CancelFlag, Control};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tokio::runtime::Handle;
@@ -114,7 +115,7 @@ impl Job {
         }
         Handle::current().spawn(async move {
             let parked = ParkedQuery::enter(&self.state.readers);
-            let ready = wait(&self.state, self.sink.pipe(), self.deadline).await;
+            let ready = wait(&self.state, self.sink.pipe(), Some(self.deadline)).await;
             drop(parked);
             let permit = match ready {
                 Ok(()) => released.resume(&self.state, self.deadline).await,
@@ -139,17 +140,22 @@ impl Job {
     }
 
     fn failed(self, problem: Problem) {
-        let metrics = &self.state.metrics;
-        // Read before the pipe fails: the reader may disconnect because of that error, and raise the flag.
-        let cancelled = self.control.cancel_flag().is_cancelled();
-        let unsent = self.sink.pipe().fail(problem);
-        if cancelled {
-            metrics.clients_gone.fetch_add(1, Ordering::Relaxed);
-        } else if let Some(problem) = unsent {
-            // Once the head is sent, the client cannot be given the reason, so it is logged.
-            metrics.streams_broken.fetch_add(1, Ordering::Relaxed);
-            tracing::warn!(detail = problem.detail(), "a streamed response was broken off");
-        }
-        metrics.streams.record(self.arrived.elapsed());
+        fail(&self.state, self.sink.pipe(), self.control.cancel_flag(), problem);
+        self.state.metrics.streams.record(self.arrived.elapsed());
+    }
+}
+
+/// Ends a response with a problem, and counts why. The flag is raised if the client is gone.
+pub(super) fn fail(state: &AppState, pipe: &Pipe, cancel: &CancelFlag, problem: Problem) {
+    let metrics = &state.metrics;
+    // Read before the pipe fails: the reader may disconnect because of that error, and raise the flag.
+    let cancelled = cancel.is_cancelled();
+    let unsent = pipe.fail(problem);
+    if cancelled {
+        metrics.clients_gone.fetch_add(1, Ordering::Relaxed);
+    } else if let Some(problem) = unsent {
+        // Once the head is sent, the client cannot be given the reason, so it is logged.
+        metrics.streams_broken.fetch_add(1, Ordering::Relaxed);
+        tracing::warn!(detail = problem.detail(), "a streamed response was broken off");
     }
 }

@@ -4,8 +4,11 @@
 //! busy threads. Its chunks pass through a short [`pipe`]. When a slow client lets the pipe fill up, the query releases
 //! its permit and its thread. It is then parked until the client has read some of the chunks (`job.rs`). When the
 //! client disconnects, the response body is dropped, which raises the query's cancel flag at once. An error after the
-//! first chunk aborts the transfer, so that a truncated response never looks complete.
+//! first chunk aborts the transfer, so that a truncated response never looks complete. What is whole in a file is no
+//! query any more: it is sent without a permit and without a deadline (`file.rs`).
 
+#[cfg(feature = "geopackage")]
+mod file;
 mod finished;
 mod job;
 mod pipe;
@@ -13,6 +16,8 @@ mod reader;
 mod sink;
 mod wait;
 
+#[cfg(feature = "geopackage")]
+pub use file::{WholeFile, made_in_file};
 pub use finished::{Finished, finished, finished_read};
 pub use job::Source;
 #[cfg(feature = "flight")]
@@ -107,11 +112,15 @@ pub async fn stream_blocking(
 }
 
 fn connect(state: &AppState, permit: &Permit, control: &Control) -> (Arc<Pipe>, Reader) {
-    // At least one chunk: a pipe without capacity would always be full, and its query would never run.
-    let capacity = state.config.chunks_waiting_max.max(1) * sink::chunk_bytes(state);
     let answers = state.answers.of(permit.account().ledger.tenant());
-    let pipe = Arc::new(Pipe::new(capacity, answers));
+    let pipe = Arc::new(Pipe::new(capacity(state), answers));
     (pipe.clone(), Reader::new(pipe, control.cancel_flag().clone()))
+}
+
+/// Returns the capacity of a pipe in bytes.
+fn capacity(state: &AppState) -> usize {
+    // At least one chunk: a pipe without capacity would always be full, and its query would never run.
+    state.config.chunks_waiting_max.max(1) * sink::chunk_bytes(state)
 }
 
 async fn respond(state: &AppState, pipe: &Arc<Pipe>, reader: Reader) -> Result<Response> {

@@ -79,5 +79,5 @@ fn each_batch(
 
 #[cfg(any(feature = "flatgeobuf", feature = "geopackage"))]
 fn unwritten(error: meridian_formats::WriteError) -> Failure {
-    Failure::Usage(format!("the file cannot be written: {}", error.0))
+    Failure::Usage(format!("the file cannot be written: {}", error.detail))
 }

@@ -22,7 +22,7 @@ pub fn write(client: &Client, args: &ExportArgs, parameters: &[Parameter], path:
     let set = client.json(&["collections", name, "tiles", SET], &[])?;
     let schema = client.json(&["collections", name, "schema"], &[])?;
     let unwritable = |e: std::io::Error| Failure::Usage(format!("{}: cannot be written: {e}", args.file.display()));
-    let unwritten = |e: WriteError| Failure::Usage(format!("{}: cannot be written: {}", args.file.display(), e.0));
+    let unwritten = |e: WriteError| Failure::Usage(format!("{}: cannot be written: {}", args.file.display(), e.detail));
     let out = BufWriter::with_capacity(1 << 18, File::create(path).map_err(unwritable)?);
     let mut writer = PmTilesWriter::new(out).map_err(unwritten)?;
     let mut level = vec![(0, 0)];

@@ -30,7 +30,7 @@ pub(super) fn typed(shape: Geometry<f64>, layer: GeometryType) -> Result<Geometr
     };
     match layer == GeometryType::Any || kind(&shape) == Some(layer) {
         true => Ok(shape),
-        false => Err(WriteError(format!("a shape of another type in a layer of the type {}", layer.word()))),
+        false => Err(WriteError::of(format!("a shape of another type in a layer of the type {}", layer.word()))),
     }
 }
 
@@ -57,7 +57,7 @@ pub(super) fn write(builder: &mut Builder, shape: &Geometry<f64>, layer: Geometr
             builder.push_slot_always(GEOMETRY_PARTS, parts);
             end(builder, table, own)
         }
-        _ => return Err(WriteError("a shape of a type that collections do not have".to_owned())),
+        _ => return Err(WriteError::of("a shape of a type that collections do not have")),
     })
 }
 

@@ -178,6 +178,10 @@ impl Disk for MemoryDisk {
             Ok(Box::new(MemoryLock { disk: self.clone(), path: path.to_owned(), life: state.life }) as _)
         })
     }
+
+    fn free_bytes(&self, path: &Path) -> io::Result<u64> {
+        self.call("free_bytes", path, |state| Ok(state.room()))
+    }
 }
 
 impl State {
