@@ -52,7 +52,7 @@ export interface Contract {
   BoundingBox: BoundingBox;
   Layer: Layer;
   VectorLayer: VectorLayer;
-  Place: Place;
+  PlaceRecord: PlaceRecord;
   Places: Places;
   SearchAnswer: SearchAnswer;
   LegStatus: LegStatus;
@@ -1004,7 +1004,7 @@ export interface VectorLayer {
 /**
  * A place.
  */
-export interface Place {
+export interface PlaceRecord {
   /**
    * Its id.
    */
@@ -1057,7 +1057,7 @@ export interface Places {
   /**
    * The places of the page.
    */
-  places: Place[];
+  places: PlaceRecord[];
 }
 /**
  * A search and its status.

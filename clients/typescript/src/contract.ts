@@ -1676,7 +1676,7 @@ export interface components {
             };
         };
         /** @description A place. */
-        Place: {
+        PlaceRecord: {
             /** @description Its id. */
             id?: string;
             /** @description Its name. */
@@ -1715,7 +1715,7 @@ export interface components {
              */
             totalPlaces: number;
             /** @description The places of the page. */
-            places: components["schemas"]["Place"][];
+            places: components["schemas"]["PlaceRecord"][];
         };
         /** @description A search and its status. */
         SearchAnswer: {
@@ -4406,7 +4406,7 @@ export interface operations {
         /** @description A place. */
         requestBody: {
             content: {
-                "application/json": components["schemas"]["Place"];
+                "application/json": components["schemas"]["PlaceRecord"];
             };
         };
         responses: {
@@ -4438,7 +4438,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Place"];
+                    "application/json": components["schemas"]["PlaceRecord"];
                 };
             };
             default: components["responses"]["Problem"];
@@ -4500,7 +4500,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Place"];
+                    "application/json": components["schemas"]["PlaceRecord"];
                 };
             };
             default: components["responses"]["Problem"];

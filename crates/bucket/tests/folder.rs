@@ -95,13 +95,13 @@ fn objects_are_created_once_read_in_ranges_and_deleted() {
 }
 
 #[test]
-fn what_is_no_file_in_the_folder_is_refused_with_its_path_before_it_is_opened() {
+fn what_is_no_file_in_the_folder_is_refused_with_its_path_and_never_waited_on() {
     let world = World::new();
     let bucket = world.bucket();
     assert_eq!(bucket.put("wal/1", b"1").unwrap(), Put::Created);
     let path = |name: &str| world.path(&format!("bucket/wal/{name}"));
     assert!(std::process::Command::new("mkfifo").arg(path("pipe")).status().unwrap().success());
-    // With both of its ends open an open does not wait, so that a test without the check ends as well.
+    // With both of its ends open nothing waits, so that a test without the check ends as well.
     let _ends = std::fs::OpenOptions::new().read(true).write(true).open(path("pipe")).unwrap();
     let _listener = std::os::unix::net::UnixListener::bind(path("socket")).unwrap();
     std::os::unix::fs::symlink("/dev/zero", path("device")).unwrap();
@@ -123,10 +123,40 @@ fn what_is_no_file_in_the_folder_is_refused_with_its_path_before_it_is_opened() 
         assert_eq!(bucket.put(&object, b"2").unwrap(), Put::Exists, "{name}");
     }
     // A folder is no object either, as in other stores.
-    assert_eq!(bucket.get("wal").unwrap_err().kind(), ErrorKind::NotFound);
+    for absent in [bucket.get("wal").unwrap_err(), bucket.len("wal").unwrap_err(), bucket.settle("wal").unwrap_err()] {
+        assert_eq!(absent.kind(), ErrorKind::NotFound);
+    }
     assert_eq!(bucket.list("wal/").unwrap(), ["wal/1"]);
     bucket.delete("wal/pipe").unwrap();
     assert_eq!(bucket.put("wal/pipe", b"2").unwrap(), Put::Created);
+}
+
+#[test]
+fn a_pipe_that_takes_the_place_of_a_file_holds_no_reader_up() {
+    let world = World::new();
+    let bucket = world.bucket();
+    assert_eq!(bucket.put("wal/1", b"1").unwrap(), Put::Created);
+    let path = |name: &str| world.path(&format!("bucket/wal/{name}"));
+    assert!(std::process::Command::new("mkfifo").arg(path("pipe")).status().unwrap().success());
+    std::thread::scope(|scope| {
+        let swaps = scope.spawn(|| {
+            for _ in 0..5_000 {
+                for (from, to) in [("1", "file"), ("pipe", "1"), ("1", "pipe"), ("file", "1")] {
+                    std::fs::rename(path(from), path(to)).unwrap();
+                }
+            }
+        });
+        while !swaps.is_finished() {
+            match bucket.get("wal/1") {
+                Ok(bytes) => assert_eq!(bytes, b"1"),
+                Err(error) => assert!(
+                    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::InvalidInput),
+                    "neither absent nor refused: {error}"
+                ),
+            }
+        }
+    });
+    assert_eq!(bucket.get("wal/1").unwrap(), b"1");
 }
 
 #[test]

@@ -77,7 +77,7 @@ pub async fn change_from<T: Send + 'static>(
 /// Runs a change of the registry where blocking is allowed, since it syncs files or calls a bucket. The registry makes
 /// its changes one at a time. A change that waits on a thread takes the thread from all other blocking work, so at most
 /// [`RUNNING_MAX`] changes have one, and as many revocations. Others wait for their turn, up to a limit, and sign-ins up
-/// to half of it. Revocations wait for each other alone.
+/// to half of it. Revocations and sign-outs wait for each other alone, and a quarter of their places is for operators.
 ///
 /// # Errors
 /// 503 if too many wait already, or its turn does not come in time.

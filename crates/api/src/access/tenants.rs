@@ -141,7 +141,10 @@ pub async fn patch(state: Scope, Path(name): Path<String>, context: Context, bod
     let (change, of) = (asked.check(&name)?, name.clone());
     // Before the change, so that a failure has no effect. An unreachable owner alone does not prevent a suspension.
     let collections = collections_of(&state, &name)?;
-    let origin = if change.suspended == Some(true) { Origin::Revocation } else { Origin::Administration };
+    let origin = match change.suspended == Some(true) {
+        true => Origin::revocation(state.caller().is_operator()),
+        false => Origin::Administration,
+    };
     let change = move |state: &Scope| state.registry.change_tenant(&of, |tenant| change.make(tenant));
     let tenant = super::change_from(&state, origin, change).await?;
     state.share_out();

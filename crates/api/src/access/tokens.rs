@@ -104,7 +104,7 @@ pub async fn delete(state: Scope, Path(id): Path<String>, context: Context) -> R
     if state.caller().is_operator() && state.registry.has_damaged_token(&id) {
         let removed = id.clone();
         let remove = move |state: &Scope| state.registry.remove_damaged_token(&removed);
-        super::change_from(&state, Origin::Revocation, remove).await?;
+        super::change_from(&state, Origin::revocation(state.caller().is_operator()), remove).await?;
         tracing::info!(by = &*state.caller().name, token = id, "damaged token removed");
         return Ok(respond::no_content());
     }
@@ -117,7 +117,7 @@ pub async fn delete(state: Scope, Path(id): Path<String>, context: Context) -> R
     }
     let revoked = id.clone();
     let revoke = move |state: &Scope| state.registry.revoke_token(tenant(state), &revoked);
-    let token = super::change_from(&state, Origin::Revocation, revoke).await?;
+    let token = super::change_from(&state, Origin::revocation(state.caller().is_operator()), revoke).await?;
     tracing::info!(by = &*state.caller().name, token = id, "token revoked");
     let mut response = respond::no_content();
     response.extensions_mut().insert(AuditDetails { tenant: Some(token.tenant), ..AuditDetails::default() });

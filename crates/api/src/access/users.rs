@@ -85,7 +85,11 @@ pub async fn patch(state: Scope, Path(name): Path<String>, context: Context, bod
     if let Some(password) = &asked.password {
         change.password = Some(hashed(&state, &user.tenant, password).await?);
     }
-    let origin = if asked.disabled == Some(true) { Origin::Revocation } else { Origin::Administration };
+    // One that is disabled already has no rights to lose.
+    let origin = match asked.disabled == Some(true) && !user.disabled {
+        true => Origin::revocation(state.caller().is_operator()),
+        false => Origin::Administration,
+    };
     let change = move |state: &Scope| state.registry.change_user(&user, change);
     let user = super::change_from(&state, origin, change).await?;
     let (by, password) = (&*state.caller().name, asked.password.is_some());
@@ -101,7 +105,7 @@ pub async fn delete(state: Scope, Path(name): Path<String>, context: Context) ->
     let user = find(&state, &name)?;
     let removed = user.clone();
     let remove = move |state: &Scope| state.registry.remove_user(&removed);
-    super::change_from(&state, Origin::Revocation, remove).await?;
+    super::change_from(&state, Origin::revocation(state.caller().is_operator()), remove).await?;
     tracing::info!(by = &*state.caller().name, user = %user.login(), "user removed");
     let mut response = respond::no_content();
     response.extensions_mut().insert(AuditDetails { tenant: Some(user.tenant.clone()), ..AuditDetails::default() });

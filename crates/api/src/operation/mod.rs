@@ -75,8 +75,6 @@ fn reader_metrics(state: &AppState, out: &mut String) {
         counter "meridian_readers_slow_total" "Clients disconnected because they read too slowly." readers.slow();
         counter "meridian_readers_gave_way_total"
             "Clients that did not read, evicted because others needed the memory for responses." readers.evicted();
-        gauge "meridian_small_answer_bytes" "Bytes of HTTP/2 streams whose small responses, or files of the pages, wait for clients."
-            state.small_answers.held();
         gauge "meridian_stream_condition_bytes" "Bytes of the conditions of open streams." state.conditions.held();
         gauge "meridian_streams_open" "Streams of events open now." live.open();
         counter "meridian_stream_events_total" "Events sent in streams." live.sent.load(Ordering::Relaxed);

@@ -11,7 +11,7 @@ use std::task::{Context, Poll};
 use tokio::time::Duration;
 
 /// Ends the connection of a response at once, releasing what it holds for a client that does not read. Over HTTP/2, it
-/// ends only the response.
+/// ends only the response, unless the client takes nothing of its socket either.
 #[derive(Debug, Clone, Default)]
 pub struct HangUp(Arc<Call>);
 
@@ -71,6 +71,11 @@ impl ConnectionControl {
     pub fn take(&self, extensions: &mut Extensions) {
         *self.hang_up.lock() = extensions.remove();
         *self.after.lock() = extensions.remove();
+    }
+
+    /// Returns whether the response in progress may end the connection.
+    pub fn may_hang_up(&self) -> bool {
+        self.hang_up.lock().is_some()
     }
 
     /// Returns ready once the response in progress ends the connection. Poll it after [`Self::take`].

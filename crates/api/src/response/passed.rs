@@ -1,30 +1,35 @@
 //! Responses that arrive from another server, in the memory for responses.
 //!
 //! The other server counts what it has not sent. This one counts the pieces that have arrived until they are written or
-//! dropped, with what arrives meanwhile. Its client can be evicted like that of any other response.
+//! dropped, with what arrives meanwhile. Its client can be evicted like that of any other response. A piece that finds no
+//! memory waits for it for a moment, as a query of this server does.
 
 use super::unread::UnreadResponse;
 use super::whole::{MemoryMark, Refusal, forced};
 use crate::protocol::problem::Result;
 use crate::request::overload::no_room;
 use crate::state::AppState;
-use crate::state::readers::Registration;
+use crate::state::readers::{RETRY_INTERVAL, Registration};
 use axum::BoxError;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::http::Extensions;
 use hyper::body::{Frame, SizeHint};
 use meridian_admission::{ByteBudget, ByteShare};
 use parking_lot::Mutex;
+use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
+use tokio::time::{Duration, Instant, Sleep, sleep};
 
 /// Bytes counted for a response of unknown length while nothing of it waits: the buffers of the other connection.
 const STREAMED_BYTES: usize = 16 << 10;
-/// How often a piece counts: itself, the next one, and the buffer of the other connection.
-const TIMES: usize = 3;
-/// Max bytes of all of these. The library reads at most 408 KiB at a time.
+/// How often a piece counts: itself, and the read that follows it. The library reads no further until that is taken.
+const TIMES: usize = 2;
+/// Max bytes of both. The library reads at most 408 KiB at a time.
 const AHEAD_BYTES_MAX: usize = TIMES * (408 << 10);
+/// How long a piece waits for memory. Clients that read nothing meanwhile become evictable.
+const WAIT_MAX: Duration = Duration::from_secs(1);
 
 /// Charges the response of another server, until its client has received it.
 ///
@@ -67,6 +72,7 @@ where
             _registration: state.readers.register(unread.clone()),
             unread,
         }),
+        late: None,
         failed: false,
     }))
 }
@@ -79,7 +85,15 @@ struct PassedBody<B> {
     answers: ByteBudget,
     state: AppState,
     waiting: Arc<WaitingPieces>,
+    late: Option<LatePiece>,
     failed: bool,
+}
+
+/// A piece that has found no memory yet.
+struct LatePiece {
+    bytes: Bytes,
+    until: Instant,
+    retry: Pin<Box<Sleep>>,
 }
 
 /// The pieces of a response that its connection has not written yet.
@@ -101,7 +115,7 @@ struct WaitingPiece {
 
 impl<B> PassedBody<B> {
     /// Charges a piece; returns `None` if there is no memory for it.
-    fn hold(&self, bytes: Bytes) -> Option<Bytes> {
+    fn hold(&self, bytes: &Bytes) -> Option<Bytes> {
         // Only this task adds to it.
         let waiting = *self.waiting.bytes.lock() + bytes.len();
         let is_charged = self.is_charged || TIMES * waiting <= self.waiting.share.bytes();
@@ -115,7 +129,7 @@ impl<B> PassedBody<B> {
         unread.frees(self.waiting.share.bytes() + if self.is_charged { 0 } else { TIMES * *waiting });
         unread.took(bytes.len());
         drop(waiting);
-        Some(Bytes::from_owner(WaitingPiece { bytes, all: self.waiting.clone(), _share: share }))
+        Some(Bytes::from_owner(WaitingPiece { bytes: bytes.clone(), all: self.waiting.clone(), _share: share }))
     }
 }
 
@@ -149,29 +163,42 @@ where
         if self.failed {
             return Poll::Ready(None);
         }
-        let frame = match Pin::new(&mut self.body).poll_frame(cx) {
-            Poll::Ready(Some(Ok(frame))) => frame,
-            Poll::Ready(Some(Err(error))) => return Poll::Ready(Some(Err(error.into()))),
-            Poll::Ready(None) => return Poll::Ready(None),
-            Poll::Pending => return Poll::Pending,
+        let (bytes, mut until) = match self.late.take() {
+            Some(mut late) => match late.retry.as_mut().poll(cx) {
+                Poll::Ready(()) => (late.bytes, Some(late.until)),
+                Poll::Pending => {
+                    self.late = Some(late);
+                    return Poll::Pending;
+                }
+            },
+            None => match ready!(Pin::new(&mut self.body).poll_frame(cx)).map(|frame| frame.map(Frame::into_data)) {
+                Some(Ok(Ok(data))) if data.is_empty() => return Poll::Ready(Some(Ok(Frame::data(data)))),
+                Some(Ok(Ok(data))) => (data, None),
+                Some(Ok(Err(trailers))) => return Poll::Ready(Some(Ok(trailers))),
+                Some(Err(error)) => return Poll::Ready(Some(Err(error.into()))),
+                None => return Poll::Ready(None),
+            },
         };
-        let data = match frame.into_data() {
-            Ok(data) if data.is_empty() => return Poll::Ready(Some(Ok(Frame::data(data)))),
-            Ok(data) => data,
-            Err(trailers) => return Poll::Ready(Some(Ok(trailers))),
-        };
-        Poll::Ready(Some(match self.hold(data) {
-            Some(piece) => Ok(Frame::data(piece)),
-            // Without a wait: what waits is in memory already.
-            None => {
-                self.failed = true;
-                Err("no memory for the response of another server: its client takes too little of it".into())
+        loop {
+            if let Some(piece) = self.hold(&bytes) {
+                return Poll::Ready(Some(Ok(Frame::data(piece))));
             }
-        }))
+            let end = *until.get_or_insert_with(|| Instant::now() + WAIT_MAX);
+            if Instant::now() >= end {
+                self.failed = true;
+                return Poll::Ready(Some(Err("no memory for the response of another server".into())));
+            }
+            // Polled: its connection cannot await the budget's notification, which evicts nobody.
+            let mut retry = Box::pin(sleep(RETRY_INTERVAL));
+            if retry.as_mut().poll(cx).is_pending() {
+                self.late = Some(LatePiece { bytes, until: end, retry });
+                return Poll::Pending;
+            }
+        }
     }
 
     fn is_end_stream(&self) -> bool {
-        self.failed || self.body.is_end_stream()
+        self.failed || self.late.is_none() && self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
@@ -191,7 +218,6 @@ mod tests {
     use meridian_store::{Options, Store};
     use std::io;
     use std::task::Waker;
-    use tokio::time::Duration;
 
     const PIECE: usize = 32 << 10;
 
@@ -223,6 +249,7 @@ mod tests {
         assert_eq!((piece.len(), answers.held()), (PIECE, STREAMED_BYTES + TIMES * PIECE));
         drop(piece);
         assert_eq!(answers.held(), STREAMED_BYTES);
+        tokio::time::pause();
         let mut unread = Vec::new();
         let error = loop {
             match frame(&mut body).await.expect("it has no end") {
@@ -235,6 +262,29 @@ mod tests {
         assert!(frame(&mut body).await.is_none());
         drop((unread, body));
         assert_eq!(answers.held(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_piece_that_finds_no_memory_waits_for_it_a_moment() {
+        let state = state();
+        let answers = state.answers.of(&"default".into());
+        tokio::time::pause();
+        let mut body = charged(endless(), Refusal::Allowed, &answers, &state, &mut Extensions::new()).unwrap();
+        let rest = || state.readers.try_reserve(&answers, answers.limit() - answers.held()).unwrap();
+        let (others, begun) = (rest(), Instant::now());
+        let frees = async move {
+            sleep(WAIT_MAX / 2).await;
+            drop(others);
+        };
+        let (piece, ()) = tokio::join!(frame(&mut body), frees);
+        assert_eq!(piece.unwrap().unwrap().len(), PIECE);
+        assert!(begun.elapsed() >= WAIT_MAX / 2 && begun.elapsed() < WAIT_MAX);
+        let (_others, begun) = (rest(), Instant::now());
+        assert!(!body.is_end_stream());
+        let error = frame(&mut body).await.unwrap().unwrap_err();
+        assert!(error.to_string().contains("no memory for the response of another server"), "{error}");
+        assert!(begun.elapsed() >= WAIT_MAX && begun.elapsed() < 2 * WAIT_MAX);
+        assert!(frame(&mut body).await.is_none());
     }
 
     #[tokio::test]

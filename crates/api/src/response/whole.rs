@@ -1,9 +1,11 @@
 //! Complete responses in the memory for responses.
 //!
 //! A streamed response is charged chunk by chunk. A complete one is charged as a whole until its last byte is written
-//! or dropped. One that is smaller than its stream of HTTP/2 is charged as the stream, in a part of that memory. So is
-//! one whose bytes others share: a file that is part of the program. Its client can be evicted like that of a stream. It
-//! is sent in slices, so that a client that reads slowly is told from one that does not read.
+//! or dropped. Its client can be evicted like that of a stream. It is sent in slices, so that a client that reads slowly
+//! is told from one that does not read.
+//!
+//! A response that takes less than its stream of HTTP/2 is not charged. Such are small ones, and those whose bytes others
+//! share: files that are part of the program. The number of streams of a connection bounds them (docs/security.md).
 
 use super::unread::UnreadResponse;
 use crate::protocol::problem::Result;
@@ -25,10 +27,8 @@ use std::task::{Context, Poll};
 /// A smaller response is charged over HTTP/2 alone. Over HTTP/1.1 a connection has one response at a time, for which its
 /// own memory has room.
 pub const SMALL_BYTES: usize = 16 << 10;
-/// A smaller response over HTTP/2 is charged as its stream, which takes more, and never refused: a refusal is no smaller.
+/// A smaller response is not charged over HTTP/2 either: its stream takes more, and so would a refusal.
 const TINY_BYTES: usize = 1 << 10;
-/// What a stream of HTTP/2 takes while its response waits: its task, and what the library keeps of it.
-const STREAM_BYTES: usize = 4 << 10;
 /// Bytes that a connection takes at a time.
 const SLICE_BYTES: usize = 64 << 10;
 
@@ -50,7 +50,7 @@ pub enum Refusal {
     Excluded,
 }
 
-/// Charges a complete response. Leaves others, small ones over HTTP/1.1, and those that are charged already unchanged.
+/// Charges a complete response. Leaves others, small ones, and those that are charged already unchanged.
 ///
 /// Returns 503 instead if there is no memory for one that may be refused.
 pub fn charged(
@@ -60,37 +60,16 @@ pub fn charged(
     answers: impl FnOnce() -> ByteBudget,
     state: &AppState,
 ) -> Response {
-    let is_http2 = version == Version::HTTP_2;
-    let Some(bytes) = response.body().size_hint().exact().filter(|bytes| *bytes > 0) else { return response };
-    let is_small = bytes < charged_from(is_http2) as u64;
+    let min = if version == Version::HTTP_2 { TINY_BYTES } else { SMALL_BYTES };
+    if response.body().size_hint().exact().is_none_or(|bytes| bytes < min as u64) {
+        return response;
+    }
     match response.extensions().get::<MemoryMark>() {
-        Some(MemoryMark::Evictable) => response,
-        _ if is_small && is_http2 => charge_stream(response, state),
-        _ if is_small => response,
-        None => charge(response, is_http2, refusal, &answers(), state).unwrap_or_else(IntoResponse::into_response),
+        None => charge(response, min, refusal, &answers(), state).unwrap_or_else(IntoResponse::into_response),
         // A stream's only chunk. Over HTTP/2 a connection can leave many of them unread.
         Some(MemoryMark::Counted) => register(response, &answers(), state),
+        Some(MemoryMark::Evictable) => response,
     }
-}
-
-/// Returns the min bytes of a response that is charged as itself.
-fn charged_from(is_http2: bool) -> usize {
-    if is_http2 { TINY_BYTES } else { SMALL_BYTES }
-}
-
-/// Charges a response whose stream takes more memory than its bytes.
-fn charge_stream(response: Response, state: &AppState) -> Response {
-    let (mut parts, body) = response.into_parts();
-    let body = match complete(body) {
-        Ok(bytes) => {
-            let budget = &state.small_answers;
-            let share = state.readers.try_reserve(budget, STREAM_BYTES).unwrap_or_else(|| forced(budget, STREAM_BYTES));
-            let bytes = Bytes::from_owner(OwnedBytes { bytes, _held: share });
-            unread(bytes, STREAM_BYTES, budget, state, &mut parts.extensions)
-        }
-        Err(body) => body,
-    };
-    Response::from_parts(parts, body)
 }
 
 /// Takes a share even beyond the limit.
@@ -102,7 +81,7 @@ pub(super) fn forced(answers: &ByteBudget, bytes: usize) -> ByteShare {
 
 fn charge(
     response: Response,
-    is_http2: bool,
+    min: usize,
     refusal: Refusal,
     answers: &ByteBudget,
     state: &AppState,
@@ -114,9 +93,7 @@ fn charge(
         Err(body) => return Ok(Response::from_parts(parts, body)),
     };
     if !bytes.is_unique() {
-        // They take no memory of this response. Over HTTP/1.1 its connection is all that it holds.
-        let shared = Response::from_parts(parts, Body::from(bytes));
-        return Ok(if is_http2 { charge_stream(shared, state) } else { shared });
+        return Ok(Response::from_parts(parts, Body::from(bytes)));
     }
     // Not a copy. Its capacity counts, which may be larger than its length.
     let mut bytes = Vec::from(bytes);
@@ -129,7 +106,7 @@ fn charge(
         (None, Refusal::Allowed) => return Err(no_room(state)),
         (None, Refusal::Excluded) => forced(answers, bytes.capacity()),
     };
-    let body = evictable(of_share(bytes, share), charged_from(is_http2), answers, state, &mut parts.extensions);
+    let body = evictable(of_share(bytes, share), min, answers, state, &mut parts.extensions);
     Ok(Response::from_parts(parts, body))
 }
 
@@ -174,13 +151,7 @@ pub fn evictable(
         extensions.insert(MemoryMark::Counted);
         return Body::from(bytes);
     }
-    let weight = bytes.len();
-    unread(bytes, weight, answers, state, extensions)
-}
-
-/// Returns the body of a response whose client can be evicted, which frees `weight` bytes.
-fn unread(bytes: Bytes, weight: usize, answers: &ByteBudget, state: &AppState, extensions: &mut Extensions) -> Body {
-    let unread = Arc::new(UnreadResponse::new(answers, weight));
+    let unread = Arc::new(UnreadResponse::new(answers, bytes.len()));
     extensions.insert(MemoryMark::Evictable);
     extensions.insert(unread.hang_up.clone());
     let registration = UnreadGuard { unread: unread.clone(), _registration: state.readers.register(unread.clone()) };
@@ -247,10 +218,7 @@ impl HttpBody for SlicedBody {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::ServerConfig;
     use crate::state::readers::{Readers, UnreadData};
-    use meridian_backend::{Embedded, Seams};
-    use meridian_store::{Options, Store};
     use tokio::time::Duration;
 
     fn sliced(bytes: usize) -> (SlicedBody, Arc<UnreadResponse>) {
@@ -265,28 +233,6 @@ mod tests {
             },
             unread,
         )
-    }
-
-    #[tokio::test]
-    async fn a_file_of_the_program_counts_as_its_stream_over_http_2() {
-        static FILE: [u8; 100_000] = [7; 100_000];
-        let seams = Seams::real();
-        let store = Arc::new(Store::open(Options::ephemeral(), seams.clone()).unwrap());
-        let state = AppState::new(Embedded::new(store), &seams, ServerConfig::default()).unwrap();
-        let charged = |version| {
-            let response = Response::new(Body::from(&FILE[..]));
-            super::charged(response, version, Refusal::Allowed, || state.answers.clone(), &state)
-        };
-        let held = || (state.small_answers.held(), state.answers.held());
-        let before = charged(Version::HTTP_11);
-        assert_eq!(held(), (0, 0));
-        let unread = [charged(Version::HTTP_2), charged(Version::HTTP_2)];
-        assert_eq!(held(), (2 * STREAM_BYTES, 0));
-        for response in unread.into_iter().chain([before]) {
-            assert_eq!(response.body().size_hint().exact(), Some(FILE.len() as u64));
-            assert!(axum::body::to_bytes(response.into_body(), FILE.len()).await.unwrap() == FILE[..]);
-        }
-        assert_eq!(held(), (0, 0));
     }
 
     #[tokio::test(start_paused = true)]

@@ -39,8 +39,6 @@ const RESERVED_MAX: usize = 16;
 
 /// The conditions of streams get one part in this many of the memory for responses.
 const CONDITIONS_PART: usize = 8;
-/// Small responses over HTTP/2 get one part in this many of it.
-const SMALL_PART: usize = 16;
 /// Max part of the memory for responses that encoders hold, as a divisor.
 const ENCODERS_PART: usize = 4;
 
@@ -115,12 +113,7 @@ impl AppState {
             }),
             bodies: ByteBudget::new(config.body_bytes_total),
             batches: ByteBudget::new(config.batch_bytes_total),
-            answers: ByteBudget::new(
-                config.answer_bytes_total
-                    - config.answer_bytes_total / CONDITIONS_PART
-                    - config.answer_bytes_total / SMALL_PART,
-            ),
-            small_answers: ByteBudget::new(config.answer_bytes_total / SMALL_PART),
+            answers: ByteBudget::new(config.answer_bytes_total - config.answer_bytes_total / CONDITIONS_PART),
             encoders: ByteBudget::new(config.answer_bytes_total / ENCODERS_PART),
             administration: ByteBudget::new(ADMINISTRATION_BYTES),
             conditions: ByteBudget::new(config.answer_bytes_total / CONDITIONS_PART),

@@ -9,7 +9,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Max changes that run, or wait on a thread for the registry; as many revocations may do so beside them.
 pub const RUNNING_MAX: usize = 4;
-/// Max further changes that wait without a thread; half as many revocations may wait beside them.
+/// Max further changes that wait without a thread; half as many revocations and sign-outs may wait beside them.
 pub const WAITING_MAX: usize = 256;
 
 /// Where a change comes from.
@@ -19,8 +19,19 @@ pub enum Origin {
     SignIn,
     /// Any other change.
     Administration,
-    /// A change that takes rights away: of a token, a session, a user or a tenant.
+    /// A session that its user ends.
+    SignOut,
+    /// A change that takes rights away: of a token, a user or a tenant.
     Revocation,
+    /// The same, by an operator.
+    OperatorRevocation,
+}
+
+impl Origin {
+    /// Returns the origin of a change that takes rights away.
+    pub fn revocation(by_operator: bool) -> Origin {
+        if by_operator { Origin::OperatorRevocation } else { Origin::Revocation }
+    }
 }
 
 /// The queues of the changes of the registry.
@@ -34,34 +45,44 @@ pub struct ChangeQueues {
     /// Held by the revocations that run, and by those that wait.
     revoking: Arc<Semaphore>,
     revocations_waiting: Semaphore,
+    /// Held also by those of them that are not by an operator.
+    of_tenants: Semaphore,
+    /// Held also by those of these that are sign-outs.
+    signing_out: Semaphore,
 }
 
 impl ChangeQueues {
     /// Creates queues: this many changes run at a time, and this many more wait. Sign-ins take at most half of the places
-    /// to wait, so that a flood of them leaves room for administration. Revocations have a queue beside them.
+    /// to wait, so that a flood of them leaves room for administration. Revocations have a queue beside them: sign-outs
+    /// take at most half of its places, and with the revocations of tenants at most three quarters. Others are left to
+    /// operators.
     pub fn new(running: usize, waiting: usize) -> ChangeQueues {
+        let revocations = waiting.div_ceil(2);
         ChangeQueues {
             running: Arc::new(Semaphore::new(running)),
             waiting: Semaphore::new(waiting),
             signing_in: Semaphore::new(waiting / 2),
             revoking: Arc::new(Semaphore::new(running)),
-            revocations_waiting: Semaphore::new(waiting.div_ceil(2)),
+            revocations_waiting: Semaphore::new(revocations),
+            of_tenants: Semaphore::new(revocations - revocations / 4),
+            signing_out: Semaphore::new(revocations.div_ceil(2)),
         }
     }
 
     /// Waits for a turn. `None` at once if too many wait already, and later if it does not come in time.
     pub async fn take(&self, origin: Origin, wait_max: Duration) -> Option<OwnedSemaphorePermit> {
-        // Both are given back when the wait ends. A disconnect of the client ends the wait of a sign-in. An act waits on,
-        // since it runs on a task of its own.
-        let _of_sign_ins = match origin {
-            Origin::SignIn => Some(self.signing_in.try_acquire().ok()?),
-            Origin::Administration | Origin::Revocation => None,
-        };
+        // The places in each of these. All are given back when the wait ends. A disconnect of the client ends the wait of
+        // a sign-in. An act waits on, since it runs on a task of its own.
+        let [all, tenants] = [Some(&self.revocations_waiting), Some(&self.of_tenants)];
         let (running, waiting) = match origin {
-            Origin::SignIn | Origin::Administration => (&self.running, &self.waiting),
-            Origin::Revocation => (&self.revoking, &self.revocations_waiting),
+            Origin::SignIn => (&self.running, [Some(&self.waiting), Some(&self.signing_in), None]),
+            Origin::Administration => (&self.running, [Some(&self.waiting), None, None]),
+            Origin::SignOut => (&self.revoking, [all, tenants, Some(&self.signing_out)]),
+            Origin::Revocation => (&self.revoking, [all, tenants, None]),
+            Origin::OperatorRevocation => (&self.revoking, [all, None, None]),
         };
-        let _place = waiting.try_acquire().ok()?;
+        let places: Result<Vec<_>, _> = waiting.into_iter().flatten().map(|of| of.try_acquire()).collect();
+        let _places = places.ok()?;
         let turn = running.clone().acquire_owned();
         tokio::time::timeout(wait_max, turn).await.ok()?.ok()
     }
@@ -140,6 +161,28 @@ mod tests {
         let [next, _last] = revocations;
         assert!(next.await.is_some());
         assert!(others.iter_mut().all(|one| one.as_mut().now_or_never().is_none()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_flood_of_sign_outs_leaves_places_to_revocations_and_these_some_to_operators() {
+        let queues = ChangeQueues::new(1, 16);
+        let first = queues.take(Origin::SignOut, LONG).await;
+        assert!(first.is_some());
+        let mut waiting = Vec::new();
+        for (origin, most) in [(Origin::SignOut, 4), (Origin::Revocation, 2), (Origin::OperatorRevocation, 2)] {
+            for n in 0..most {
+                let mut one = Box::pin(queues.take(origin, LONG));
+                assert!(one.as_mut().now_or_never().is_none(), "{origin:?} {n} waits");
+                waiting.push(one);
+            }
+            assert!(matches!(queues.take(origin, LONG).now_or_never(), Some(None)), "{origin:?}");
+        }
+        // What is refused keeps no place of those that it could have.
+        drop(waiting.remove(0));
+        let mut next = Box::pin(queues.take(Origin::SignOut, LONG));
+        assert!(next.as_mut().now_or_never().is_none());
+        drop((waiting, first));
+        assert!(next.await.is_some());
     }
 
     #[tokio::test(start_paused = true)]

@@ -116,9 +116,7 @@ pub struct StateInner {
     pub batches: ByteBudget,
     /// Bytes of responses that clients have not received yet, and of the queries parked meanwhile.
     pub answers: ByteBudget,
-    /// Bytes of small responses over HTTP/2 that clients have not received yet, with what their streams take.
-    pub small_answers: ByteBudget,
-    /// Of [`Self::answers`], bytes of encoders.
+    /// Of these, bytes of encoders.
     pub encoders: ByteBudget,
     /// Bytes of requests and complete responses of operators who administer the server: they need nothing of a tenant.
     pub administration: ByteBudget,

@@ -234,6 +234,32 @@ fn more_streams_than_agreed_are_refused() {
 }
 
 #[test]
+fn responses_that_are_not_read_count_among_the_streams_of_their_connection() {
+    let (server, shown) = house(ServerConfig::default());
+    let mut attacker = Attacker::new(&server, &shown);
+    // SETTINGS_INITIAL_WINDOW_SIZE: no byte of a body may be sent.
+    attacker.write(&frame(SETTINGS, 0, 0, &[0, 4, 0, 0, 0, 0])).unwrap();
+    let ask = |n: u32| frame(HEADERS, END_STREAM | END_HEADERS, 2 * n + 1, &request("/nowhere"));
+    attacker.write(&(0..100).flat_map(ask).collect::<Vec<u8>>()).unwrap();
+    let mut answered = 0;
+    while answered < 100 {
+        let frame = attacker.read().unwrap();
+        assert!(frame.kind != RST_STREAM && frame.kind != DATA, "frame {} of stream {}", frame.kind, frame.stream);
+        answered += usize::from(frame.kind == HEADERS);
+    }
+    // All of them have ended but for their bodies.
+    attacker.write(&ask(100)).unwrap();
+    let refused = loop {
+        let frame = attacker.read().unwrap();
+        if frame.kind == RST_STREAM {
+            break frame;
+        }
+    };
+    assert_eq!((refused.stream, &refused.payload[..]), (201, &REFUSED_STREAM.to_be_bytes()[..]));
+    serves(&server, &shown);
+}
+
+#[test]
 fn a_request_with_fields_of_http_1_or_a_wrong_length_is_reset() {
     let (server, shown) = house(ServerConfig::default());
     let with = |fields: &[(&str, &str)]| {

@@ -7,13 +7,15 @@ use bytes::Bytes;
 use futures_util::TryStreamExt;
 use meridian_store::StoreError;
 use meridian_store::bucket::{Bucket, Put, Span, Upload};
-use meridian_store::seams::expect_file;
+use meridian_store::seams::not_a_file;
 use object_store::local::LocalFileSystem;
 use object_store::path::Path as Name;
 use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload};
-use std::fs::{DirBuilder, File};
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+use std::fs::{DirBuilder, File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Read as _};
-use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, PermissionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
@@ -77,25 +79,36 @@ fn name_of(name: &str) -> io::Result<Name> {
 /// and the open of a pipe waits for ever.
 async fn read<T: Send + 'static>(
     path: io::Result<PathBuf>,
-    content: impl FnOnce(&File) -> io::Result<T> + Send + 'static,
+    content: impl FnOnce(&File, &Metadata) -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {
     let path = path?;
     let reads = move || {
-        let answer = open_object(&path).and_then(|file| content(&file));
+        let answer = open_object(&path).and_then(|(file, found)| content(&file, &found));
         answer.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
     };
     tokio::task::spawn_blocking(reads).await?
 }
 
-/// Opens a regular file, and nothing else.
+/// Opens a regular file, and refuses anything else.
 #[allow(clippy::disallowed_methods, reason = "a bucket's folder is none of the store's")]
-fn open_object(path: &Path) -> io::Result<File> {
-    if path.is_dir() {
+fn open_object(path: &Path) -> io::Result<(File, Metadata)> {
+    // Its path is looked up once, since each lookup may be a call to another machine, and what has the name may change
+    // between two. With this flag the open of a pipe does not wait; files ignore it.
+    let opened = OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(path);
+    let file = opened.map_err(|error| match Errno::from_io_error(&error) {
+        // Sockets, and devices without a driver.
+        Some(Errno::NXIO | Errno::OPNOTSUPP) => not_a_file(),
+        _ => error,
+    })?;
+    let found = file.metadata()?;
+    if found.is_dir() {
         // Folders hold objects, and are none.
         return Err(io::Error::new(ErrorKind::NotFound, "a folder and no object"));
     }
-    expect_file(path)?;
-    File::open(path)
+    if !found.is_file() {
+        return Err(not_a_file());
+    }
+    Ok((file, found))
 }
 
 fn read_range(file: &File, offset: u64, bytes: usize) -> io::Result<Vec<u8>> {
@@ -117,7 +130,7 @@ impl Bucket for FolderBucket {
     }
 
     fn get(&self, name: &str) -> io::Result<Vec<u8>> {
-        let object = read(self.path(name), |mut file| {
+        let object = read(self.path(name), |mut file, _| {
             let mut bytes = Vec::new();
             file.read_to_end(&mut bytes).map(|_| bytes)
         });
@@ -126,7 +139,7 @@ impl Bucket for FolderBucket {
 
     fn get_range(&self, name: &str, offset: u64, into: &mut [u8]) -> io::Result<()> {
         let bytes = into.len();
-        let range = read(self.path(name), move |file| read_range(file, offset, bytes));
+        let range = read(self.path(name), move |file, _| read_range(file, offset, bytes));
         into.copy_from_slice(&self.calls.answer(LARGE, range)??);
         Ok(())
     }
@@ -134,13 +147,13 @@ impl Bucket for FolderBucket {
     fn get_ranges(&self, wanted: &[Span]) -> Vec<io::Result<Vec<u8>>> {
         let range = |span: &Span| {
             let (offset, bytes) = (span.range.start, span.bytes());
-            read(self.path(&span.name), move |file| read_range(file, offset, bytes))
+            read(self.path(&span.name), move |file, _| read_range(file, offset, bytes))
         };
         self.calls.together(LARGE, wanted.iter().map(range).collect())
     }
 
     fn len(&self, name: &str) -> io::Result<u64> {
-        self.calls.answer(SMALL, read(self.path(name), |file| Ok(file.metadata()?.len())))?
+        self.calls.answer(SMALL, read(self.path(name), |_, found| Ok(found.len())))?
     }
 
     fn list(&self, folder: &str) -> io::Result<Vec<String>> {
@@ -172,7 +185,7 @@ impl Bucket for FolderBucket {
     fn settle(&self, name: &str) -> io::Result<()> {
         let path = self.path(name)?;
         let folder = path.parent().map(Path::to_owned);
-        let synced = read(Ok(path), move |file| {
+        let synced = read(Ok(path), move |file, _| {
             file.sync_all()?;
             folder.as_deref().map_or(Ok(()), sync_folder)
         });
@@ -180,7 +193,7 @@ impl Bucket for FolderBucket {
     }
 
     fn modified(&self, name: &str) -> io::Result<Option<i64>> {
-        let written = read(self.path(name), |file| file.metadata()?.modified());
+        let written = read(self.path(name), |_, found| found.modified());
         let since = self.calls.answer(SMALL, written)??.duration_since(UNIX_EPOCH);
         Ok(since.ok().and_then(|since| i64::try_from(since.as_micros()).ok()))
     }

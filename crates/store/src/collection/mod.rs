@@ -16,7 +16,7 @@ pub use writing::{DeleteReceipt, KEY_BYTES_MAX, OnConflict, Write, WriteReceipt}
 
 use crate::error::{Problem, SnapshotGone, StoreError};
 use crate::expiry;
-use crate::ingest::partition::{CommittedWrite, Partition, Request};
+use crate::ingest::partition::{CommittedWrite, Partition, PartitionLock, Request};
 use crate::ingest::queue::Queue;
 use crate::manifest::ImportOrigin;
 use crate::options::Settings;
@@ -41,7 +41,7 @@ pub struct Collection {
     partition: u32,
     pub(crate) shared: Arc<Shared>,
     /// Shared with the collection of the earlier name, after a rename in memory.
-    pub(crate) core: Arc<Mutex<Partition>>,
+    pub(crate) core: Arc<PartitionLock>,
     pub(crate) queue: Arc<Queue<Request, CommittedWrite>>,
     /// Notified whenever a job is done, so that writers waiting for memory check again.
     room: Condvar,
@@ -87,7 +87,7 @@ impl Collection {
     pub(crate) fn new(tenant: &str, name: &str, partition: Partition, wake: Arc<MaintenanceSignal>) -> Arc<Collection> {
         let (created, number) = (partition.manifest.created, partition.manifest.partition);
         let shared = partition.shared.clone();
-        Collection::over((tenant, name), (created, number), shared, Arc::new(Mutex::new(partition)), wake)
+        Collection::over((tenant, name), (created, number), shared, Arc::new(PartitionLock::new(partition)), wake)
     }
 
     /// Returns the same partition under another name, with its definition in another place; for a collection whose
@@ -110,7 +110,7 @@ impl Collection {
         (tenant, name): (&str, &str),
         (created, partition): (i64, u32),
         shared: Arc<Shared>,
-        core: Arc<Mutex<Partition>>,
+        core: Arc<PartitionLock>,
         wake: Arc<MaintenanceSignal>,
     ) -> Arc<Collection> {
         Arc::new(Collection {

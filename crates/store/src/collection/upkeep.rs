@@ -3,7 +3,7 @@
 use super::Collection;
 use crate::error::StoreError;
 use crate::expiry::{self, EXPIRY_EVERY_US, Expiry, ExpiryOutcome};
-use crate::ingest::partition::{CommittedWrite, Request};
+use crate::ingest::partition::{CommittedWrite, Partition, Request};
 use crate::ingest::stage::Change;
 use crate::maintenance::job::{Job, Output};
 use crate::options::Settings;
@@ -105,12 +105,27 @@ impl Collection {
         }
     }
 
-    /// Runs the most urgent flush or merge of memory trees. Returns whether there was one. Simulators and the store's
-    /// threads call it.
+    /// Runs the most urgent flush or merge of memory trees. Returns whether there was one. For simulators and tests.
     pub fn maintain_memory(&self, flush: bool) -> Result<bool, StoreError> {
+        self.maintain_in_memory(|core| core.next_memory_job(flush))
+    }
+
+    /// Runs a flush, if one is due or `flush` asks for it. Returns whether there was one.
+    pub(crate) fn maintain_flush(&self, flush: bool) -> Result<bool, StoreError> {
+        self.maintain_in_memory(|core| core.next_flush(flush))
+    }
+
+    /// Runs the most urgent merge of memory trees. Returns whether there was one.
+    pub(crate) fn maintain_runs(&self) -> Result<bool, StoreError> {
+        self.maintain_in_memory(Partition::next_run_merge)
+    }
+
+    fn maintain_in_memory(&self, choose: impl FnOnce(&mut Partition) -> Option<Job>) -> Result<bool, StoreError> {
         // Does not wait: the thread serves all collections, and a held lane means that the work is being done.
         let Some(_lane) = self.memory_lane.try_lock() else { return Ok(false) };
-        self.begin_memory(flush).map_or(Ok(false), |work| self.work(work).map(|()| true))
+        self.remove_obsolete();
+        let job = choose(&mut self.core.lock());
+        job.map_or(Ok(false), |job| self.work(Work::of(job)).map(|()| true))
     }
 
     /// Runs the most urgent merge of segments. Returns whether there was one.
@@ -132,14 +147,19 @@ impl Collection {
         self.core.lock().next_segment_job().map(Work::of)
     }
 
-    /// Runs background work, and turns a panic into an error, which is counted: its thread serves all collections.
+    /// Runs background work, and turns a panic into an error, which is counted: its thread serves all collections. A
+    /// panic under the partition's lock has halted the collection.
     pub(crate) fn contained<T>(
         &self,
         what: &'static str,
         run: impl FnOnce() -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        // A job works on copies that nothing shares, and writes files that nothing names yet.
         contained(what, run, || self.shared.counters.add_job_panics(1))
+    }
+
+    /// Returns whether a panic has interrupted a change: the collection takes no background work either.
+    pub(crate) fn is_halted(&self) -> bool {
+        self.shared.halted.load(Ordering::Acquire)
     }
 
     /// Executes the job. Readers and writers continue meanwhile.
@@ -149,7 +169,8 @@ impl Collection {
         span.set("meridian.tenant", self.shared.tenant.clone());
         span.set("events", work.job.inputs.iter().map(|entry| u64::from(entry.part.rows)).sum::<u64>());
         let numbered = if work.job.writes_files() { self.core.lock().claim_or_stop() } else { Ok(()) };
-        // Its parts are frozen until the outcome is installed, also that of a panic.
+        // It works on copies that nothing shares, and writes files that nothing names yet, so a panic costs its own work
+        // alone. Its parts are frozen until the outcome is installed, also that of a panic.
         let job = || self.contained(work.job.work.name(), || work.job.run(&self.shared, &self.stop));
         let output = numbered.and_then(|()| span.run(job));
         if output.is_err() {

@@ -28,6 +28,10 @@ impl Partition {
 
     /// Replaces the inputs of a job with its outcome. On an error the inputs stay.
     pub(crate) fn install(&mut self, job: Job, output: Result<Output, StoreError>) -> Result<(), StoreError> {
+        if self.is_halted() {
+            // The next start removes its files, which no manifest names.
+            return Err(StoreError::Closed);
+        }
         // Thawed first: on an error the inputs are free for the next attempt.
         self.thaw(&job);
         match &output {

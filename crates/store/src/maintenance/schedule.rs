@@ -70,18 +70,33 @@ impl Partition {
 
     /// Returns the next job on memory trees, with its inputs frozen; `None` if there is nothing to do.
     pub(crate) fn next_memory_job(&mut self, flush: bool) -> Option<Job> {
+        self.next_flush(flush).or_else(|| self.next_run_merge())
+    }
+
+    /// Returns a flush, if one is due or `flush` asks for it, with its inputs frozen.
+    pub(crate) fn next_flush(&mut self, flush: bool) -> Option<Job> {
         let runs = self.loose_runs();
         // Runs frozen by a running job would be missing from a flush, which must take all.
         let all_loose = self.entries.iter().filter(|e| e.part.run().is_some()).count() == runs.len();
-        if (flush || self.flush_due()) && all_loose && self.refuses.is_none() {
-            // A flush without rows still advances the manifest, so that a log of deletions can be released. The same
-            // holds if the log needs a manifest to continue.
-            if !runs.is_empty() || self.position > self.manifest.flushed || self.log_wants_flush() {
-                return Some(self.freeze(Work::Flush { flushed: self.position }, &runs));
-            }
-            // Nothing to flush: unless the request is cleared, the thread would ask again immediately, forever.
-            self.flush_wanted = false;
+        if !(flush || self.flush_due()) || !all_loose || self.refuses.is_some() {
+            return None;
         }
+        // A flush without rows still advances the manifest, so that a log of deletions can be released. The same holds
+        // if the log needs a manifest to continue.
+        if !runs.is_empty() || self.position > self.manifest.flushed || self.log_wants_flush() {
+            return Some(self.freeze(Work::Flush { flushed: self.position }, &runs));
+        }
+        // Nothing to flush: unless the request is cleared, the thread would ask again immediately, forever.
+        self.flush_wanted = false;
+        None
+    }
+
+    /// Returns a merge of memory trees, with its inputs frozen.
+    pub(crate) fn next_run_merge(&mut self) -> Option<Job> {
+        if self.is_halted() {
+            return None;
+        }
+        let runs = self.loose_runs();
         let mut by_tier: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
         for i in runs {
             by_tier.entry(choice::tier(u64::from(self.entries[i].part.rows))).or_default().push(i);

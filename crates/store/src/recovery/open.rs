@@ -274,6 +274,7 @@ pub(crate) fn prepare(common: &Common, dir: &Path, mut manifest: Manifest) -> Re
         load: common.load.clone(),
         listeners: common.listeners.clone(),
         outdated: common.outdated.clone(),
+        halted: AtomicBool::new(false),
         complete: match common.read_only {
             // By the clock of another machine, as are the owner's statements.
             true => Completeness::followed(manifest.created.saturating_sub(common.options.skew.as_micros() as i64)),

@@ -31,7 +31,7 @@ pub use memory::{CrashStyle, Failure, FaultKind, MemoryDisk, MemoryStorage, Seam
 pub use named_file::{open_named_once, read_named, read_named_once, read_named_text, read_named_text_once};
 pub use objects::{DiskObjects, Object, ObjectWriter, Objects, ReadHint};
 pub use random::{Random, SeededRandom, SystemRandom};
-pub use real::{RealDisk, expect_file};
+pub use real::{RealDisk, expect_file, not_a_file};
 pub use record::{Kind, Record};
 pub use storage::{PartitionStorage, Registry, Storage};
 pub use write_log::{AppendError, LogContents, LogPlace, WriteLog};

@@ -32,11 +32,13 @@ impl DiskLock for RealLock {}
 pub fn expect_file(path: &Path) -> io::Result<()> {
     match std::fs::metadata(path)?.file_type().is_file() {
         true => Ok(()),
-        false => {
-            let text = "expected a file, and not a pipe, a socket, a folder or a device";
-            Err(io::Error::new(io::ErrorKind::InvalidInput, text))
-        }
+        false => Err(not_a_file()),
     }
+}
+
+/// Returns the error for a path that is not that of a file.
+pub fn not_a_file() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, "expected a file, and not a pipe, a socket, a folder or a device")
 }
 
 impl Disk for RealDisk {

@@ -25,7 +25,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
 /// The state that readers see; replaced as a whole.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct State {
     /// Position of the newest write.
     pub(crate) position: u64,
@@ -75,6 +75,8 @@ pub(crate) struct Shared {
     pub(crate) listeners: Arc<Listeners>,
     /// Whether this process may be behind the log or the catalog of any collection.
     pub(crate) outdated: Arc<AtomicBool>,
+    /// Whether a panic has interrupted a change: until a restart nothing else changes it, not even in the background.
+    pub(crate) halted: AtomicBool,
     pub(crate) complete: Completeness,
     /// The events that a restore divided; constant for the life of the collection.
     pub(crate) imported: Option<ImportOrigin>,

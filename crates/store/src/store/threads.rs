@@ -48,8 +48,11 @@ impl Inner {
             .map_err(StoreError::io("start threads for", &self.root))
     }
 
+    /// Returns the collections that take background work.
     fn all(&self) -> Vec<Arc<Collection>> {
-        self.collections.all()
+        let mut all = self.collections.all();
+        all.retain(|collection| !collection.is_halted());
+        all
     }
 
     fn flush_step(&self) -> bool {
@@ -64,14 +67,18 @@ impl Inner {
         let full = all.bytes() >= self.common.options.memory_bytes;
         let mut worked = false;
         for collection in collections {
-            // Only one forced flush per pass: it may be enough, and the next pass measures again. No forced flush if
-            // the large ones belong to another store that shares the memory, until there is no room at all. That store
-            // may be unable to flush.
+            // Only one forced flush per pass: it may be enough, and the next pass measures again. One that does not run,
+            // or fails, leaves its turn to the next collection. No forced flush if the large ones belong to another
+            // store that shares the memory, until there is no room at all. That store may be unable to flush.
             let bytes = u64::try_from(memory(&collection)).unwrap_or(0);
-            let flush = std::mem::take(&mut short) && (all.is_large(bytes) || full && bytes > 0);
+            let force = short && (all.is_large(bytes) || full && bytes > 0);
             // Retention before the flush, so that expired events are not written to a segment first.
             worked |= self.attempt(&collection, "retention", || collection.maintain_retention());
-            worked |= self.attempt(&collection, "flush", || collection.maintain_memory(flush));
+            let flushed = self.attempt(&collection, "flush", || collection.maintain_flush(force));
+            short &= !(force && flushed);
+            // Under a name of its own: its pause after a panic must not hold up flushes.
+            worked |= flushed;
+            worked |= self.attempt(&collection, "merge in memory", || collection.maintain_runs());
         }
         worked
     }
@@ -155,6 +162,8 @@ impl Inner {
         match result {
             Ok(worked) => worked,
             Err(StoreError::Closed) => false,
+            // What halted it has said so, and it is not tried again.
+            Err(StoreError::Internal { .. }) if collection.is_halted() => false,
             Err(e @ StoreError::Internal { .. }) => {
                 let pause = collection.panics.begin_pause(what, clock.elapsed());
                 let pause_s = pause.as_secs();
@@ -179,8 +188,9 @@ impl Inner {
 #[cfg(test)]
 mod tests {
     use crate::seams::{Clock as _, ManualClock, MemoryDisk, PartitionStorage, Seams, SeededRandom, Storage};
-    use crate::{DiskStorage, Options, Settings, Store, store_panics};
-    use meridian_model::Schema;
+    use crate::{Collection, DiskStorage, Options, Settings, Store, Write, store_panics};
+    use meridian_model::builder::Value;
+    use meridian_model::{BatchBuilder, Field, FieldType, Schema};
     use std::cell::Cell;
     use std::path::Path;
     use std::sync::Arc;
@@ -261,6 +271,70 @@ mod tests {
         drop(store);
         // Nothing of it is lost.
         assert!(open(false).collection("t", "bad").is_some());
+    }
+
+    /// Opens a store in memory with collections of these names.
+    fn store_with<const N: usize>(
+        clock: &Arc<ManualClock>,
+        memory_bytes: u64,
+        names: [&str; N],
+    ) -> (Store, [Arc<Collection>; N]) {
+        let random = Arc::new(SeededRandom::new(1));
+        let seams = Seams { disk: Arc::new(MemoryDisk::new()), clock: clock.clone(), random };
+        let options = Options { background: false, memory_bytes, ..Options::at("/data") };
+        let store = Store::open(options, seams).unwrap();
+        let n = Field { name: "n".into(), kind: FieldType::Int, required: true, title: None };
+        let schema = Schema { fields: vec![n], ..Schema::default() };
+        let made = names.map(|name| store.create("t", name, schema.clone(), Settings::default()).unwrap());
+        (store, made)
+    }
+
+    fn write(c: &Collection, events: i64) {
+        let mut builder = BatchBuilder::new(c.schema());
+        for n in 0..events {
+            builder.set(0, Value::Int(n)).unwrap();
+            builder.end_event().unwrap();
+        }
+        c.write(Write::new(builder.finish().unwrap())).unwrap();
+    }
+
+    #[test]
+    fn a_flush_in_its_pause_leaves_the_forced_one_to_another_collection() {
+        let clock = Arc::new(ManualClock::new(0));
+        let (_store, [large]) = store_with(&clock, 1 << 30, ["large"]);
+        write(&large, 10_000);
+        let limit = large.stats().memory_bytes + 1;
+        let (store, [large, small]) = store_with(&clock, limit, ["large", "small"]);
+        write(&large, 10_000);
+        write(&small, 10);
+        assert!(store.inner.common.memory_all.bytes() > limit);
+        assert!(!store.inner.attempt(&large, "flush", || panic!("on purpose")));
+        assert!(store.inner.flush_step());
+        assert_eq!((large.stats().segments, small.stats().segments), (0, 1));
+        clock.advance(2_000_000);
+        assert!(store.inner.flush_step());
+        assert_eq!(large.stats().segments, 1);
+    }
+
+    #[test]
+    fn flushes_and_merges_in_memory_have_pauses_of_their_own() {
+        let clock = Arc::new(ManualClock::new(0));
+        let (store, [c]) = store_with(&clock, 1 << 30, ["c"]);
+        let counts = || (c.stats().runs, c.stats().segments);
+        write(&c, 10);
+        write(&c, 10);
+        assert_eq!(counts(), (2, 0));
+        assert!(!store.inner.attempt(&c, "flush", || panic!("on purpose")));
+        // Long enough without a write for the merge, and not for the flush.
+        clock.advance(1_500_000);
+        assert!(store.inner.flush_step());
+        assert_eq!(counts(), (1, 0));
+        write(&c, 10);
+        assert!(!store.inner.attempt(&c, "merge in memory", || panic!("on purpose")));
+        clock.advance(1_500_000);
+        c.core.lock().flush_wanted = true;
+        assert!(store.inner.flush_step());
+        assert_eq!(counts(), (0, 1));
     }
 
     #[test]

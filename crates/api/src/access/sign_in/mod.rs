@@ -213,7 +213,7 @@ pub async fn logout(
     let sent = SubmittedForm::receive(&state, &context, body).await?;
     if let Some((session, text)) = current(&state, &dispatch, &context.headers) {
         sent.check_csrf(&text)?;
-        end(&state, Origin::Revocation, text).await?;
+        end(&state, Origin::SignOut, text).await?;
         // The session has ended whether or not that can be recorded; the fault is logged.
         let _ = acts::record(&state, &dispatch, acts::SIGN_OUT, &session).await;
         tracing::info!(user = session.user(), "signed out");

@@ -5,7 +5,6 @@ use super::send_queue::{QueuedBytes, SendQueue};
 use super::wire::{FIELDS_MAX, head_too_large};
 use crate::protocol::connection_control::{ConnectionControl, ReadTimeout};
 use crate::request::dispatch::Connection;
-use crate::response::whole::{self, Refusal};
 use axum::body::{Body, Bytes, HttpBody};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri, Version, header};
 use axum::response::{IntoResponse, Response};
@@ -29,7 +28,13 @@ pub enum ExchangeEnd {
     Answered,
     /// The client cancelled the request before that.
     Cancelled,
+    /// Its client was evicted, and takes nothing of its socket: only the end of the connection frees what it holds.
+    Stuck,
 }
+
+/// Max time for the socket to take what is being written of an evicted response. Others wait
+/// [`LEAVE_MAX`](crate::state::readers::LEAVE_MAX) for its memory.
+const STUCK_AFTER: Duration = Duration::from_millis(500);
 
 /// Handles a request.
 pub async fn run(
@@ -44,8 +49,7 @@ pub async fn run(
     let answer = async {
         // The library bounds the bytes of a head, but not the number of its fields.
         if request.headers().len() > FIELDS_MAX {
-            let (refusal, state) = (head_too_large().into_response(), door.state());
-            return whole::charged(refusal, Version::HTTP_2, Refusal::Excluded, || state.answers.clone(), state);
+            return head_too_large().into_response();
         }
         door.answer(from, translated(request, asks)).await
     };
@@ -69,10 +73,14 @@ pub async fn run(
     let now = SystemTime::UNIX_EPOCH + Duration::from_micros(u64::try_from(state.now()).unwrap_or_default());
     let stall =
         response.extensions_mut().remove::<ReadTimeout>().map_or(state.config.write_stall, |patience| patience.0);
-    if send(respond, response, is_head, now, (stall, &queue), &control).await == SendOutcome::Stalled {
-        state.readers.count_slow();
+    match send(respond, response, is_head, now, (stall, &queue), &control).await {
+        SendOutcome::Done => ExchangeEnd::Answered,
+        SendOutcome::Stalled => {
+            state.readers.count_slow();
+            ExchangeEnd::Answered
+        }
+        SendOutcome::Stuck => ExchangeEnd::Stuck,
     }
-    ExchangeEnd::Answered
 }
 
 /// Converts the request to its HTTP/1.1 form: the authority is in `Host` instead of the target. If its client waits for
@@ -146,6 +154,8 @@ enum SendOutcome {
     Done,
     /// The client read nothing for too long.
     Stalled,
+    /// It was evicted, and the socket takes nothing.
+    Stuck,
 }
 
 async fn send(
@@ -153,11 +163,10 @@ async fn send(
     response: Response,
     is_head: bool,
     now: SystemTime,
-    pace: (Duration, &SendQueue),
+    (stall, queue): (Duration, &SendQueue),
     control: &ConnectionControl,
 ) -> SendOutcome {
     let (mut parts, body) = response.into_parts();
-    let body = pin!(body);
     parts.version = Version::HTTP_2;
     for name in &CONNECTION_FIELDS {
         parts.headers.remove(name);
@@ -175,24 +184,36 @@ async fn send(
     if ends {
         return SendOutcome::Done;
     }
+    // A response whose client can be evicted ends when the socket has all of it: until then the library holds a part.
+    let (watched, mut queued) = control.may_hang_up().then(|| queue.watched()).unzip();
+    let sending = async {
+        let sent = send_body(&mut stream, body, (stall, watched.as_ref().unwrap_or(queue))).await;
+        drop(watched);
+        if let (SendOutcome::Done, Some(queued)) = (&sent, &mut queued) {
+            queued.gone().await;
+        }
+        sent
+    };
     tokio::select! {
-        sent = send_body(&mut stream, body, pace) => return sent,
+        sent = sending => return sent,
         () = poll_fn(|cx| control.poll_hang_up(cx)) => {}
     }
-    // The library drops the buffered part of the response.
+    // The library drops the buffered part of the response, but for a frame that is being written.
     stream.send_reset(Reason::CANCEL);
-    SendOutcome::Done
+    match queued {
+        Some(mut queued) => match tokio::time::timeout(STUCK_AFTER, queued.gone()).await {
+            Ok(()) => SendOutcome::Done,
+            Err(_) => SendOutcome::Stuck,
+        },
+        None => SendOutcome::Done,
+    }
 }
 
-async fn send_body(
-    stream: &mut SendStream<QueuedBytes>,
-    mut body: Pin<&mut Body>,
-    pace: (Duration, &SendQueue),
-) -> SendOutcome {
+async fn send_body(stream: &mut SendStream<QueuedBytes>, mut body: Body, pace: (Duration, &SendQueue)) -> SendOutcome {
     loop {
         // Also checked while the body has nothing to send: a reset must end the query at once.
         let frame = tokio::select! {
-            frame = poll_fn(|cx| body.as_mut().poll_frame(cx)) => frame,
+            frame = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)) => frame,
             _ = poll_fn(|cx| stream.poll_reset(cx)) => return SendOutcome::Done,
         };
         match frame {
@@ -269,4 +290,78 @@ async fn push(
 fn stalled(stream: &mut SendStream<QueuedBytes>) -> SendOutcome {
     stream.send_reset(Reason::CANCEL);
     SendOutcome::Stalled
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::connection_control::HangUp;
+    use axum::http::Extensions;
+    use std::sync::Arc;
+    use tokio::task::JoinHandle;
+    use tokio::time::sleep;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// The bytes of a response, with the number of their owners.
+    struct Content(Arc<Vec<u8>>);
+
+    impl AsRef<[u8]> for Content {
+        fn as_ref(&self) -> &[u8] {
+            &self.0
+        }
+    }
+
+    /// Sends 8 KiB to a client that can be evicted.
+    fn begin(respond: SendResponse<QueuedBytes>, queue: &SendQueue) -> (Arc<Vec<u8>>, HangUp, JoinHandle<SendOutcome>) {
+        let (content, hang_up, queue) = (Arc::new(vec![7; 8 << 10]), HangUp::default(), queue.clone());
+        let (control, mut extensions) = (ConnectionControl::default(), Extensions::new());
+        extensions.insert(hang_up.clone());
+        control.take(&mut extensions);
+        let response = Response::new(Body::from(Bytes::from_owner(Content(content.clone()))));
+        let sending = tokio::spawn(async move {
+            send(respond, response, false, SystemTime::UNIX_EPOCH, (60 * SECOND, &queue), &control).await
+        });
+        (content, hang_up, sending)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_evicted_client_that_does_not_read_its_socket_frees_what_the_library_holds() {
+        // The socket takes a kilobyte.
+        let (client, server) = tokio::io::duplex(1 << 10);
+        let (accepted, both) = oneshot::channel();
+        let serving = tokio::spawn(async move {
+            let mut connection = h2::server::Builder::new().handshake::<_, QueuedBytes>(server).await.unwrap();
+            let (_, first) = connection.accept().await.unwrap().unwrap();
+            let (_, second) = connection.accept().await.unwrap().unwrap();
+            assert!(accepted.send([first, second]).is_ok());
+            // This also writes.
+            let _ = connection.accept().await;
+        });
+        let (requests, connection) = h2::client::handshake(client).await.unwrap();
+        let (mut requests, mut connection) = (requests.ready().await.unwrap(), Box::pin(connection));
+        let mut ask = || requests.send_request(Request::get("https://localhost/").body(()).unwrap(), true).unwrap();
+        let _asked = [ask(), ask()];
+        let [first, second] = tokio::select! {
+            both = both => both.unwrap(),
+            ended = &mut connection => panic!("{ended:?}"),
+        };
+        // From here on the client reads nothing. Its windows have room for both responses.
+        let queue = SendQueue::new();
+        let (written, hang_up_written, first) = begin(first, &queue);
+        sleep(SECOND).await;
+        let (waiting, hang_up_waiting, second) = begin(second, &queue);
+        sleep(SECOND).await;
+        assert!(!first.is_finished() && !second.is_finished(), "the library holds both");
+        hang_up_waiting.call();
+        assert_eq!(second.await.unwrap(), SendOutcome::Done);
+        assert_eq!(Arc::strong_count(&waiting), 1);
+        // A part of this one is at the socket.
+        hang_up_written.call();
+        assert_eq!(first.await.unwrap(), SendOutcome::Stuck);
+        assert_eq!(Arc::strong_count(&written), 2);
+        serving.abort();
+        let _ = serving.await;
+        assert_eq!(Arc::strong_count(&written), 1);
+    }
 }

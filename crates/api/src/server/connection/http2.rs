@@ -73,6 +73,9 @@ where
             Some(ended) = streams.join_next(), if !streams.is_empty() => {
                 match ended {
                     Ok(ExchangeEnd::Cancelled) => cancelled += 1,
+                    Ok(ExchangeEnd::Stuck) => {
+                        return tracing::debug!("hung up on an evicted client that does not read its socket");
+                    }
                     Ok(ExchangeEnd::Answered) | Err(_) => answered += 1,
                 }
                 // The allowance grows with the responses: a map in use for hours cancels many requests in total.

@@ -7,7 +7,7 @@
 use axum::body::Bytes;
 use bytes::Buf;
 use std::sync::Arc;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 /// Bytes of responses that wait for the socket of a connection.
 pub const QUEUE_BYTES: usize = 64 << 10;
@@ -16,12 +16,20 @@ const PART_BYTES: usize = 16 << 10;
 
 /// What the streams of a connection share.
 #[derive(Clone)]
-pub struct SendQueue(Arc<Semaphore>);
+pub struct SendQueue {
+    places: Arc<Semaphore>,
+    /// Held by the parts of a response that is watched.
+    parts: Option<Arc<oneshot::Sender<()>>>,
+}
+
+/// The parts of a response in the queue.
+pub struct QueuedParts(oneshot::Receiver<()>);
 
 /// Room for a part of a response.
 pub struct QueuePlace {
     bytes: usize,
     permit: Option<OwnedSemaphorePermit>,
+    parts: Option<Arc<oneshot::Sender<()>>>,
 }
 
 /// A part of a response, in the queue until it is dropped.
@@ -29,26 +37,42 @@ pub struct QueuePlace {
 pub struct QueuedBytes {
     data: Bytes,
     _place: Option<OwnedSemaphorePermit>,
+    _parts: Option<Arc<oneshot::Sender<()>>>,
 }
 
 impl SendQueue {
     pub fn new() -> SendQueue {
-        SendQueue(Arc::new(Semaphore::new(QUEUE_BYTES)))
+        SendQueue { places: Arc::new(Semaphore::new(QUEUE_BYTES)), parts: None }
+    }
+
+    /// Returns the same queue for one response, and its parts there.
+    pub fn watched(&self) -> (SendQueue, QueuedParts) {
+        let (parts, gone) = oneshot::channel();
+        (SendQueue { places: self.places.clone(), parts: Some(Arc::new(parts)) }, QueuedParts(gone))
     }
 
     /// Waits for room for up to `bytes`, and at most a frame. Streams take turns in the order of their calls.
     pub async fn place(&self, bytes: usize) -> QueuePlace {
         let bytes = bytes.min(PART_BYTES);
         // The semaphore is never closed, and the cast is of at most its size.
-        let permit = self.0.clone().acquire_many_owned(bytes as u32).await.ok();
-        QueuePlace { bytes, permit }
+        let permit = self.places.clone().acquire_many_owned(bytes as u32).await.ok();
+        QueuePlace { bytes, permit, parts: self.parts.clone() }
     }
 }
 
 impl QueuePlace {
     /// Moves as much of `data` into the queue as there is room for.
     pub fn put(self, data: &mut Bytes) -> QueuedBytes {
-        QueuedBytes { data: data.split_to(self.bytes.min(data.len())), _place: self.permit }
+        QueuedBytes { data: data.split_to(self.bytes.min(data.len())), _place: self.permit, _parts: self.parts }
+    }
+}
+
+impl QueuedParts {
+    /// Waits until all of them are written or dropped, and the queue of their response is dropped. Call it again only if
+    /// the wait was given up.
+    pub async fn gone(&mut self) {
+        // Nothing is sent: the last owner drops the sender.
+        let _ = (&mut self.0).await;
     }
 }
 
@@ -69,6 +93,7 @@ impl Buf for QueuedBytes {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use futures_util::FutureExt;
     use std::future::Future;
     use std::pin::pin;
     use std::task::{Context, Poll, Waker};
@@ -90,5 +115,21 @@ mod tests {
         assert!(next.as_mut().poll(&mut cx).is_pending());
         queued.remove(0);
         assert!(next.as_mut().poll(&mut cx).is_ready());
+    }
+
+    #[tokio::test]
+    async fn the_parts_of_a_response_are_gone_when_the_last_is() {
+        let queue = SendQueue::new();
+        let (watched, mut parts) = queue.watched();
+        let mut data = Bytes::from_static(b"abcdef");
+        let (first, last) = (watched.place(3).await.put(&mut data), watched.place(3).await.put(&mut data));
+        drop(watched);
+        // That of another response.
+        let other = queue.place(3).await.put(&mut Bytes::from_static(b"ghi"));
+        drop(first);
+        assert!(parts.gone().now_or_never().is_none());
+        drop(last);
+        assert!(parts.gone().now_or_never().is_some());
+        drop(other);
     }
 }

@@ -55,6 +55,9 @@ impl Partition {
 
     /// Does the same while the partition is served: if another process owns it, this one stops.
     pub(crate) fn claim_or_stop(&mut self) -> Result<(), StoreError> {
+        if self.is_halted() {
+            return Err(StoreError::Closed);
+        }
         self.claim_numbers().map_err(|failed| match failed {
             CommitError::Unknown(error) => error,
             failed => self.after_failed_commit(failed),

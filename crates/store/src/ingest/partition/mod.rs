@@ -6,8 +6,11 @@
 
 mod commit;
 mod import;
+mod lock;
 mod manifest;
 mod sidecars;
+
+pub(crate) use lock::PartitionLock;
 
 use crate::catalog::lineage::Lineage;
 use crate::error::{Problem, StoreError};
@@ -233,6 +236,27 @@ impl Partition {
         tracing::error!(collection = %self.manifest.collection, why = %why, "the collection accepts no more writes");
         self.refuses = Some(why);
         self.publish();
+    }
+
+    /// Takes no more changes, flushes and merges, after a panic that may have left one half made. What was committed is
+    /// whole, so a restart finds all of it. Readers keep the state that was published last.
+    fn halt(&mut self) {
+        // One that is followed is read anew from what its writer has committed.
+        if self.shared.complete.is_followed() || self.shared.halted.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let why = "a fault of the program interrupted a change of it: restart the server, and report the fault";
+        tracing::error!(collection = %self.manifest.collection, why, "the collection accepts no more writes");
+        self.refuses = Some(why.to_owned());
+        self.reopens = false;
+        let last = self.shared.state.load_full();
+        let halted = State { refuses: self.refuses.clone(), reopens: false, ..State::clone(&last) };
+        self.shared.state.store(Arc::new(halted));
+    }
+
+    /// Returns whether a panic has interrupted a change.
+    pub(crate) fn is_halted(&self) -> bool {
+        self.shared.halted.load(Ordering::Acquire)
     }
 }
 
