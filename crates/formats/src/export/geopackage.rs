@@ -225,7 +225,7 @@ mod tests {
     fn a_full_disk_is_told_from_another_error() {
         let field = Field { name: "note".into(), kind: FieldType::Text, required: false, title: None };
         let schema = Schema { fields: vec![field], ..Schema::default() };
-        let begin = |connection| GeoPackageWriter::begin(connection, "notes", Columns::of(&schema, &[0]));
+        let begin = |connection| GeoPackageWriter::begin(connection, "notes", Columns::of(&schema, &[0]), None);
         let mut writer = begin(Connection::open_in_memory().unwrap()).unwrap();
         let full = writer.bytes().unwrap() / 4_096 + 2;
         writer.connection.pragma_update(None, "max_page_count", full as i64).unwrap();

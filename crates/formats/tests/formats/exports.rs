@@ -263,7 +263,7 @@ fn fields_may_have_every_name_that_a_geopackage_gives_its_own_columns() {
     let values = (0..5).map(Value::Int).collect();
     let event = common::Event { id: "one".to_owned(), geometry: Some(common::point(1.0, 2.0)), values };
     let folder = tempfile::tempdir().unwrap();
-    let mut made = UnnamedGeoPackage::begin(folder.path(), "events", &schema, None).unwrap();
+    let mut made = UnnamedGeoPackage::begin(folder.path(), "events", &schema, None, AS_OF).unwrap();
     made.write(&build(&schema, &[event]), &[]).unwrap();
     let (mut file, mut content) = (made.finish().unwrap(), Vec::new());
     file.rewind().unwrap();
@@ -274,7 +274,7 @@ fn fields_may_have_every_name_that_a_geopackage_gives_its_own_columns() {
     let database = rusqlite::Connection::open(&path).unwrap();
     let mut statement = database.prepare("SELECT * FROM events").unwrap();
     let own = ["@@@fid", "@@geom", "id"];
-    assert_eq!(statement.column_names(), [&own[..], &names].concat());
+    assert_eq!(statement.column_names().collect::<Vec<_>>(), [&own[..], &names].concat());
     let numbers: Vec<i64> =
         statement.query_row([], |row| (3..3 + names.len()).map(|at| row.get(at)).collect()).unwrap();
     assert_eq!(numbers, [0, 1, 2, 3, 4]);

@@ -65,7 +65,13 @@ pub(super) async fn answer(
         let mut rows = query(&request, &*collection, control)?;
         let schema = rows.head().schema.clone();
         let fields = fields_of(&request, &schema);
-        let file = UnnamedGeoPackage::begin(share.folder(), collection.name(), &schema, fields.as_deref(), rows.head().taken_at);
+        let file = UnnamedGeoPackage::begin(
+            share.folder(),
+            collection.name(),
+            &schema,
+            fields.as_deref(),
+            rows.head().taken_at,
+        );
         let (mut file, mut bytes) = (file.map_err(failed)?, 0);
         while let Some(hits) = rows.next() {
             let hits = hits.map_err(errors::query_problem)?;
