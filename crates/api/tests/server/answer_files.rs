@@ -164,12 +164,14 @@ fn a_head_and_a_client_that_has_the_events_need_no_file() {
         assert_eq!(head.status, 200, "{path}");
         let known = [("if-none-match", head.header("etag"))];
         assert_eq!(server.ask("HEAD", path, &known, b"").status, 304, "{path}");
-        // A gateway learns the snapshot from the query.
-        let expected = if is_gateway() { 507 } else { 304 };
-        assert_eq!(server.ask("GET", path, &known, b"").status, expected, "{path}");
+        // A gateway may know the snapshot only from the query.
+        let answer = server.ask("GET", path, &known, b"");
+        assert!(answer.status == 304 || is_gateway() && answer.status == 507, "{path}: {}", answer.status);
         server.get(path).problem(507);
     }
-    assert_eq!(server.ask("HEAD", &format!("{ITEMS}&filter=none%3D1"), &[], b"").status, 400);
+    let mut stream = server.connect();
+    send(&mut stream, "HEAD", &format!("{ITEMS}&filter=none%3D1"), &[], b"");
+    assert_eq!(read_head(&mut BufReader::new(stream)).unwrap().0, 400);
 }
 
 #[test]
