@@ -59,7 +59,7 @@ pub async fn change<T: Send + 'static>(
 /// Runs a change of the registry on behalf of a caller, in the turn of its origin.
 ///
 /// # Errors
-/// Those of [`change`].
+/// The errors of [`change`].
 pub async fn change_from<T: Send + 'static>(
     state: &Scope,
     origin: Origin,

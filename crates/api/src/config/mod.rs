@@ -113,7 +113,7 @@ pub struct ServerConfig {
     pub answer_file_bytes_max: u64,
     /// Max total bytes of these files, on disk; a response whose file does not fit gets 503.
     pub answer_file_bytes_total: usize,
-    /// Min bytes of their disk that these files leave free, for those who write; a response whose file would leave less
+    /// Min bytes of their disk that these files leave free, for writes; a response whose file would leave less
     /// gets 507.
     pub answer_disk_free_min: u64,
     /// Folder for these files, which is the server's own: files in it are removed at a start. If absent, they are made

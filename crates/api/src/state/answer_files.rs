@@ -1,7 +1,7 @@
 //! Files in which a response is made whose format must be whole before its first byte is sent.
 //!
 //! Such a file has no name: it is gone once its response has ended, or the process. All of them share a budget of bytes
-//! on disk, with a part for each tenant. They leave room on the disk for those who write.
+//! on disk, with a part for each tenant. They leave room on the disk for writes.
 
 use crate::config::ServerConfig;
 use meridian_admission::{ByteBudget, ByteShare};
@@ -10,7 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Bytes that a share grows by, and has at least. The least bounds the number of files.
+/// Bytes that a share grows by, and its min, which bounds the number of files.
 const STEP_BYTES: u64 = 4 << 20;
 
 /// The files of a server.

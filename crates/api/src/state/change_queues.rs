@@ -40,14 +40,14 @@ pub struct ChangeQueues {
     pub running: Arc<Semaphore>,
     /// Held by the changes that wait.
     waiting: Semaphore,
-    /// Held also by those of them that come from sign-ins.
+    /// Held also by sign-ins that wait.
     signing_in: Semaphore,
     /// Held by the revocations that run, and by those that wait.
     revoking: Arc<Semaphore>,
     revocations_waiting: Semaphore,
-    /// Held also by those of them that are not by an operator.
+    /// Held also by revocations that wait and are not by an operator.
     of_tenants: Semaphore,
-    /// Held also by those of these that are sign-outs.
+    /// Held also by sign-outs that wait.
     signing_out: Semaphore,
 }
 
@@ -177,7 +177,7 @@ mod tests {
             }
             assert!(matches!(queues.take(origin, LONG).now_or_never(), Some(None)), "{origin:?}");
         }
-        // What is refused keeps no place of those that it could have.
+        // A refused revocation keeps no place in any of the queues.
         drop(waiting.remove(0));
         let mut next = Box::pin(queues.take(Origin::SignOut, LONG));
         assert!(next.as_mut().now_or_never().is_none());

@@ -52,7 +52,7 @@ fn a_machine_without_a_process_is_not_listed() {
     let names = |sets: &[&str]| -> Vec<String> {
         trial(GATEWAYS, sets).machines.into_iter().map(|machine| machine.name).collect()
     };
-    // Its machine `box` is for those who choose it.
+    // Its machine `box` is used only by name.
     assert_eq!(names(&["seconds=1"]), ["lab", "gateway", "owner"]);
     assert_eq!(names(&["seconds=1", "station.owner.machine=box"]), ["box", "lab", "gateway"]);
 }
