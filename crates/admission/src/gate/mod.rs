@@ -45,6 +45,15 @@ pub struct Account {
     pub is_write: bool,
 }
 
+/// A refused request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Refused {
+    /// The reason.
+    pub refusal: Refusal,
+    /// How long its client is to wait before it retries.
+    pub retry_after: Duration,
+}
+
 /// The gate. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Gate(Arc<Inner>);
@@ -116,24 +125,21 @@ impl Gate {
     ///
     /// # Errors
     /// [`Refusal::QueueFull`].
-    pub fn refuse_early(&self, account: &Account) -> Result<(), Refusal> {
+    pub fn refuse_early(&self, account: &Account) -> Result<(), Refused> {
         // Checked without the lock, as in `try_enter`.
         if !self.0.contended.load(Ordering::Relaxed) {
             return Ok(());
         }
-        match self.0.state.lock().admission.is_late(self.now(), account.ledger.tenant(), account.class) {
-            true => Err(Refusal::QueueFull),
-            false => Ok(()),
-        }
-        .inspect_err(|refusal| self.count_refusal(account, *refusal))
+        let is_late = self.0.state.lock().admission.is_late(self.now(), account.ledger.tenant(), account.class);
+        if is_late { Err(self.refuse(account, Refusal::QueueFull)) } else { Ok(()) }
     }
 
     /// Waits for a permit.
     ///
     /// # Errors
     /// The reason for the refusal.
-    pub async fn enter(&self, account: &Account, deadline: Instant) -> Result<Permit, Refusal> {
-        self.wait(account, deadline, None).await.inspect_err(|refusal| self.count_refusal(account, *refusal))
+    pub async fn enter(&self, account: &Account, deadline: Instant) -> Result<Permit, Refused> {
+        self.wait(account, deadline, None).await.map_err(|refusal| self.refuse(account, refusal))
     }
 
     /// Waits for a permit for work in progress that has used some processor time already. Such work is refused only at
@@ -141,9 +147,9 @@ impl Gate {
     ///
     /// # Errors
     /// [`Refusal::Deadline`].
-    pub async fn resume(&self, account: &Account, used: Duration, deadline: Instant) -> Result<Permit, Refusal> {
+    pub async fn resume(&self, account: &Account, used: Duration, deadline: Instant) -> Result<Permit, Refused> {
         let permit = tokio::time::timeout_at(deadline, self.wait(account, deadline, Some(used))).await;
-        permit.unwrap_or(Err(Refusal::Deadline)).inspect_err(|refusal| self.count_refusal(account, *refusal))
+        permit.unwrap_or(Err(Refusal::Deadline)).map_err(|refusal| self.refuse(account, refusal))
     }
 
     /// Charges a tenant for work done without a permit.
@@ -241,9 +247,12 @@ impl Gate {
         Instant::now() - self.0.origin
     }
 
-    fn count_refusal(&self, account: &Account, refusal: Refusal) {
+    fn refuse(&self, account: &Account, refusal: Refusal) -> Refused {
         self.0.refused.fetch_add(1, Ordering::Relaxed);
         account.ledger.turn_away(refusal);
+        let now = self.now();
+        let retry_after = self.0.state.lock().admission.retry_after(now, account.ledger.tenant(), account.class);
+        Refused { refusal, retry_after }
     }
 
     /// Wakes the waiters whose wait is over. Called under the lock after every change.

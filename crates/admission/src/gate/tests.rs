@@ -38,7 +38,7 @@ async fn a_request_that_neither_runs_nor_waits_is_refused() {
         async move { gate.enter(&account("a"), soon()).await.map(drop) }
     });
     waiting(&gate, 1).await;
-    assert_eq!(gate.enter(&account("a"), soon()).await.unwrap_err(), Refusal::QueueFull);
+    assert_eq!(gate.enter(&account("a"), soon()).await.unwrap_err().refusal, Refusal::QueueFull);
     assert_eq!((gate.counts().running, gate.refused()), (1, 1));
     drop(running);
     second.await.unwrap().unwrap();
@@ -70,9 +70,9 @@ async fn the_deadline_ends_a_wait() {
         async move { gate.tend().await }
     });
     let deadline = Instant::now() + Duration::from_millis(30);
-    assert_eq!(gate.enter(&account("a"), deadline).await.unwrap_err(), Refusal::Deadline);
+    assert_eq!(gate.enter(&account("a"), deadline).await.unwrap_err().refusal, Refusal::Deadline);
     let deadline = Instant::now() + Duration::from_millis(30);
-    assert_eq!(gate.resume(&account("a"), Duration::ZERO, deadline).await.unwrap_err(), Refusal::Deadline);
+    assert_eq!(gate.resume(&account("a"), Duration::ZERO, deadline).await.unwrap_err().refusal, Refusal::Deadline);
     assert_eq!((gate.counts().waiting, gate.counts().paused), (0, 0));
 }
 

@@ -7,8 +7,10 @@ use crate::request::ask::{BatchKey, FlightOperation};
 use crate::request::dispatch::{Dispatch, Lease, Peer, is_forwarded};
 use crate::state::AppState;
 use axum::extract::FromRequestParts;
+#[cfg(feature = "geopackage")]
+use axum::http::Method;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
 use meridian_admission::gate::Class;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -35,6 +37,7 @@ pub struct Context {
     /// The path, undecoded.
     pub path: String,
     /// Whether its client wants the headers alone.
+    #[cfg(feature = "geopackage")]
     pub is_head: bool,
     /// The requirements of an Arrow Flight call; `None` over HTTP.
     pub ask: Option<FlightOperation>,
@@ -64,6 +67,7 @@ impl FromRequestParts<AppState> for Context {
             lease: lease.clone(),
             query: parts.uri.query().map(str::to_owned),
             path: parts.uri.path().to_owned(),
+            #[cfg(feature = "geopackage")]
             is_head: parts.method == Method::HEAD,
             ask,
             batch_key: parts.extensions.get::<BatchKey>().cloned(),

@@ -3,22 +3,27 @@
 use crate::protocol::problem::{Kind, Problem};
 use crate::state::AppState;
 use axum::http::{HeaderName, HeaderValue};
-use meridian_admission::gate::Refusal;
+use meridian_admission::gate::{Refusal, Refused};
 use std::time::Duration;
 
 /// Returns the problem for a request that the gate refused.
-pub fn refused(state: &AppState, refusal: Refusal, slots: usize) -> Problem {
-    let why = match refusal {
+pub fn refused(state: &AppState, refused: Refused, slots: usize) -> Problem {
+    let why = match refused.refusal {
         Refusal::QueueFull => "too many wait",
         Refusal::Waited => "no slot came free in time",
         Refusal::Deadline => "no slot came free before the deadline",
     };
-    overloaded(state, format!("the server runs {slots} requests, its limit, and {why}: try again"), slots)
+    let detail = format!("the server runs {slots} requests, its limit, and {why}: try again");
+    with_retry(state, detail, slots, refused.retry_after)
 }
 
 /// Returns the refusal of an overloaded server, with the headers of draft-ietf-httpapi-ratelimit-headers.
 pub fn overloaded(state: &AppState, detail: String, quota: usize) -> Problem {
-    let retry = spread(state, Duration::from_secs(1));
+    with_retry(state, detail, quota, Duration::from_secs(1))
+}
+
+fn with_retry(state: &AppState, detail: String, quota: usize, wait: Duration) -> Problem {
+    let retry = spread(state, wait);
     let policy = format!("\"running\";q={quota};qu=\"concurrent-requests\"");
     let room = format!("\"running\";r=0;t={}", retry.as_secs());
     with_limit(Problem::new(Kind::Overloaded, detail).retry_after(retry), policy, room)

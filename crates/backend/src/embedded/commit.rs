@@ -10,15 +10,18 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::task::{Poll, Waker};
 use tokio::time::{Duration, Instant};
 
-/// Up to this duration of a commit, switching threads (twice, some tens of microseconds each) costs more than the other
-/// tasks gain by it.
+/// Up to this mean duration of a commit, switching threads (twice, some tens of microseconds each) costs more than the
+/// other tasks gain by it.
 const QUICK: Duration = Duration::from_millis(1);
+/// Max duration that one commit adds to the mean. After a stall of seconds the disk is thus soon quick again.
+const STALL_MAX: Duration = Duration::from_millis(32);
 
 /// Chooses the thread on which a group is committed.
 #[derive(Debug, Default)]
 pub(super) struct CommitExecutor {
-    /// Recent max duration of a commit, in nanoseconds. It decays by an eighth with each commit.
-    longest: AtomicU64,
+    /// Mean duration of recent commits, in nanoseconds: each commit counts for an eighth. Disks are often quick but for
+    /// one sync in fifty; a max would send most commits to another thread because of these.
+    mean: AtomicU64,
     /// Workers that are running a commit.
     held: AtomicUsize,
 }
@@ -69,7 +72,7 @@ impl CommitExecutor {
     /// Takes the worker, unless commits are slow or no other worker would be left. So other requests continue, however
     /// long the disk takes this time.
     fn hold(&self, workers: usize) -> Option<CommitGuard<'_>> {
-        if Duration::from_nanos(self.longest.load(Ordering::Relaxed)) > QUICK {
+        if Duration::from_nanos(self.mean.load(Ordering::Relaxed)) > QUICK {
             return None;
         }
         // Counted before the test, so that two commits cannot both take the last free worker; `held` undoes it on
@@ -80,11 +83,10 @@ impl CommitExecutor {
     }
 
     fn note(&self, took: Duration) {
-        let took = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
-        let longest = self.longest.load(Ordering::Relaxed);
-        // A lost update of two concurrent commits is harmless: this is an estimate. Rounded up, so that it reaches
-        // zero.
-        self.longest.store(took.max(longest - longest.div_ceil(8)), Ordering::Relaxed);
+        let took = u64::try_from(took.min(STALL_MAX).as_nanos()).unwrap_or(u64::MAX);
+        let mean = self.mean.load(Ordering::Relaxed);
+        // A lost update of two concurrent commits is harmless: this is an estimate.
+        self.mean.store(mean - mean / 8 + took / 8, Ordering::Relaxed);
     }
 }
 
@@ -129,14 +131,21 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_commit_sends_those_after_it_to_another_thread_until_they_are_quick_again() {
-        let commits = CommitExecutor::default();
-        commits.note(Duration::from_millis(50));
+    fn a_slow_disk_sends_commits_to_another_thread_until_it_is_quick_again() {
+        let (commits, quick) = (CommitExecutor::default(), Duration::from_micros(200));
+        // Now and then a sync takes long: the disk is quick.
+        for n in 0..200 {
+            assert!(commits.hold(2).is_some(), "after {n}");
+            commits.note(if n % 50 == 49 { Duration::from_millis(5) } else { quick });
+        }
+        (0..8).for_each(|_| commits.note(Duration::from_millis(5)));
         assert!(commits.hold(2).is_none());
+        // However long a stall was, the disk is soon found quick.
+        commits.note(Duration::from_secs(60));
         let until_quick = (1..).take_while(|_| {
-            commits.note(Duration::from_micros(200));
+            commits.note(quick);
             commits.hold(2).is_none()
         });
-        assert!((20..40).contains(&until_quick.count()));
+        assert!((5..40).contains(&until_quick.count()));
     }
 }

@@ -53,7 +53,7 @@ impl Registry {
             ended: VecDeque::new(),
             joinable: HashMap::new(),
             takes: None,
-            retries: RetrySchedule::default(),
+            retries: RetrySchedule::new(Instant::now()),
             stopped: false,
         }
     }

@@ -1,23 +1,14 @@
 //! Retry times for refused clients: each gets its own, so that they do not all return at once.
 //!
-//! Searches end at some rate. Turns are assigned at a fraction of that rate, one after the other, which leaves slots
-//! for clients without a turn. A client admitted before its turn shortens the schedule by one step.
-//!
-//! A client is remembered until its turn, so that early retries do not displace clients that wait.
+//! Turns are assigned one after the other, at a quarter of the rate at which searches end ([`RetryTimes`]). A client
+//! admitted before its turn gives it back. A client is remembered until its turn, so that early retries do not displace
+//! clients that wait.
 
 use crate::asker::SearchKey;
+use meridian_model::policy::retry_times::RetryTimes;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use tokio::time::{Duration, Instant};
-
-/// Min wait of a refused client.
-const WAIT_MIN: Duration = Duration::from_secs(1);
-/// Max wait of a refused client.
-const WAIT_MAX: Duration = Duration::from_secs(120);
-/// Searches that end for each turn assigned.
-const ENDS_PER_TURN: u32 = 4;
-/// Weight of the exponential mean of the pace: this many of the last ends dominate.
-const PACE_WINDOW: u32 = 32;
 
 /// Max clients remembered, some 2 MB. Any beyond them are treated as new.
 const TURNS_MAX: usize = 1 << 16;
@@ -25,13 +16,10 @@ const TURNS_MAX: usize = 1 << 16;
 const SWEEP: Duration = Duration::from_secs(1);
 
 /// The schedule of refused clients.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct RetrySchedule {
-    ended: Option<Instant>,
-    /// Mean time between two ends.
-    pace: Option<Duration>,
-    /// Time at which the last assigned turn would end if the first had begun at once.
-    end: Option<Instant>,
+    origin: Instant,
+    times: RetryTimes,
     /// The turn of each client, by the hash of client and question.
     turns: HashMap<u64, Instant>,
     hasher: RandomState,
@@ -39,12 +27,19 @@ pub(super) struct RetrySchedule {
 }
 
 impl RetrySchedule {
+    /// Creates an empty schedule, of times from `origin` on.
+    pub(super) fn new(origin: Instant) -> RetrySchedule {
+        let (times, turns, hasher) = (RetryTimes::default(), HashMap::new(), RandomState::new());
+        RetrySchedule { origin, times, turns, hasher, swept: None }
+    }
+
     /// Records the end of a search.
     pub(super) fn note_end(&mut self, now: Instant) {
-        if let Some(last) = self.ended.replace(now) {
-            let between = now.saturating_duration_since(last);
-            self.pace = Some(self.pace.map_or(between, |mean| (mean * (PACE_WINDOW - 1) + between) / PACE_WINDOW));
-        }
+        self.times.note_step(self.at(now));
+    }
+
+    fn at(&self, now: Instant) -> Duration {
+        now.saturating_duration_since(self.origin)
     }
 
     /// Records that a client was admitted.
@@ -55,8 +50,7 @@ impl RetrySchedule {
         let turn = self.turns.remove(&self.hasher.hash_one(who));
         // Its turn is free again: without this step back, the schedule would drift from the real load.
         if turn.is_some_and(|turn| turn > now) {
-            let step = self.step();
-            self.end = self.end.and_then(|end| end.checked_sub(step));
+            self.times.take_back();
         }
     }
 
@@ -71,10 +65,7 @@ impl RetrySchedule {
 
     /// Assigns a turn: how long the client must wait. The schedule begins `min_wait` from now.
     pub(super) fn assign(&mut self, who: &SearchKey, now: Instant, min_wait: Duration) -> Duration {
-        // The schedule grows by one step for each turn and drains with time, so its end gives the wait.
-        let before = self.end.map_or(Duration::ZERO, |end| end.saturating_duration_since(now)).min(WAIT_MAX);
-        self.end = Some(now + before + self.step());
-        let wait = (min_wait.max(WAIT_MIN) + before).min(WAIT_MAX);
+        let wait = self.times.assign(self.at(now), min_wait);
         self.remember(who, now, wait);
         wait
     }
@@ -89,11 +80,6 @@ impl RetrySchedule {
             // Keyed by a random hash: clients cannot construct collisions, and no question is kept in memory.
             self.turns.insert(self.hasher.hash_one(who), now + wait);
         }
-    }
-
-    fn step(&self) -> Duration {
-        // Capped, because one long pause between searches would push all turns far away.
-        self.pace.unwrap_or_default().min(WAIT_MIN) * ENDS_PER_TURN
     }
 }
 
@@ -115,53 +101,28 @@ mod tests {
 
     /// A hundred searches a second end.
     fn busy(now: Instant) -> RetrySchedule {
-        let mut retries = RetrySchedule::default();
+        let mut retries = RetrySchedule::new(now);
         (0..1_000).for_each(|n| retries.note_end(now + Duration::from_millis(10) * n));
         retries
     }
 
     #[test]
-    fn those_who_are_refused_together_come_again_apart() {
+    fn a_client_admitted_before_its_turn_gives_the_turn_back() {
         let begun = Instant::now();
         let (mut retries, now) = (busy(begun), begun + Duration::from_secs(10));
         let turns: Vec<Duration> = (0..1_000).map(|n| retries.assign(&who(n), now, Duration::ZERO)).collect();
-        assert_eq!(
-            (turns[0], turns[1], turns[999]),
-            (WAIT_MIN, WAIT_MIN + Duration::from_millis(40), Duration::from_millis(40_960))
-        );
-        // In each second, at most a quarter of the searches that can be served.
-        let in_second = |s: u64| turns.iter().filter(|wait| wait.as_secs() == s).count();
-        assert!((1..40).all(|s| in_second(s) == 25));
-        // Ten seconds later the schedule leaves no room for new clients.
-        assert_eq!(retries.assign(&who(0), now + Duration::from_secs(10), Duration::ZERO), Duration::from_secs(31));
-        assert_eq!((0..10_000).map(|n| retries.assign(&who(n), now, Duration::ZERO)).max(), Some(WAIT_MAX));
-    }
-
-    #[test]
-    fn the_line_ends_when_there_is_room_and_no_client_waits_for_no_reason() {
-        let begun = Instant::now();
-        let (mut retries, now) = (busy(begun), begun + Duration::from_secs(10));
-        for n in 0..1_000 {
-            retries.assign(&who(n), now, Duration::ZERO);
-        }
+        assert_eq!(turns[..2], [Duration::from_millis(1_000), Duration::from_millis(1_040)]);
         for n in 0..1_000 {
             retries.note_begin(&who(n), now);
         }
         assert!(retries.turns.is_empty());
-        assert_eq!(retries.assign(&who(0), now, Duration::ZERO), WAIT_MIN);
-        assert_eq!(RetrySchedule::default().assign(&who(0), now, Duration::from_secs(7)), Duration::from_secs(7));
-        // With a very slow pace the steps stay bounded.
-        let mut retries = RetrySchedule::default();
-        retries.note_end(begun);
-        retries.note_end(begun + Duration::from_secs(3_600));
-        retries.assign(&who(0), now, Duration::ZERO);
-        assert_eq!(retries.assign(&who(1), now, Duration::ZERO), Duration::from_secs(5));
+        assert_eq!(retries.assign(&who(0), now, Duration::ZERO), Duration::from_secs(1));
     }
 
     #[test]
     fn who_comes_before_his_turn_is_known_by_what_he_asks_until_it_has_come() {
         let now = Instant::now();
-        let mut retries = RetrySchedule::default();
+        let mut retries = RetrySchedule::new(now);
         assert_eq!(retries.remaining(&who(1), now), None);
         assert_eq!(retries.assign(&who(1), now, Duration::from_secs(7)), Duration::from_secs(7));
         let after = |seconds: u64| now + Duration::from_secs(seconds);
@@ -176,7 +137,7 @@ mod tests {
     #[test]
     fn no_more_are_remembered_than_there_is_room_for() {
         let now = Instant::now();
-        let mut retries = RetrySchedule::default();
+        let mut retries = RetrySchedule::new(now);
         for n in 0..TURNS_MAX + 10 {
             retries.assign(&who(n), now, Duration::ZERO);
         }
@@ -185,6 +146,9 @@ mod tests {
         // Once turns have passed, the table has space again.
         let later = now + Duration::from_secs(5);
         retries.assign(&who(TURNS_MAX + 5), later, Duration::ZERO);
-        assert_eq!((retries.turns.len(), retries.remaining(&who(TURNS_MAX + 5), later)), (1, Some(WAIT_MIN)));
+        assert_eq!(
+            (retries.turns.len(), retries.remaining(&who(TURNS_MAX + 5), later)),
+            (1, Some(Duration::from_secs(1)))
+        );
     }
 }

@@ -3,7 +3,7 @@
 use super::replay::Line;
 use super::schedule::times;
 use super::shared::TrialState;
-use super::user::{Job, UserProfile, VirtualUser};
+use super::user::{Job, Served, UserProfile, VirtualUser};
 use crate::clock::micros;
 use crate::generate::{Mix, Question, stream};
 use crate::protocol::connection::ConnectionPool;
@@ -14,13 +14,16 @@ use rand_pcg::Pcg64;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::future::poll_fn;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::task::{Poll, Waker};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
 /// Max jobs that wait for a connection; further arrivals count as not sent at once.
 const WAITING_MAX: usize = 100_000;
+
+/// Max users that wait to retry; further ones leave.
+const RETRYING_MAX: usize = 500_000;
 
 /// Max arrivals submitted in a row when the lab is behind, before responses are read again.
 const ROW: u32 = 8;
@@ -81,7 +84,15 @@ impl PopulationLoad {
             numbers.set(n);
             shared.arrive(&self.profile.limits);
             let question = self.mix.borrow_mut().next(&mut random);
-            let done = virtual_user.serve(Job { intended, n, question }).await;
+            let mut job = Job::new(intended, n, question);
+            let done = loop {
+                match virtual_user.serve(job).await {
+                    Served::Ended(done) => break done,
+                    Served::Again(again) if shared.until(again.intended).await => job = again,
+                    // The load ends first.
+                    Served::Again(again) => break again.intended,
+                }
+            };
             intended = match think {
                 // Without think time the next request is due now, not at the last response: the time in between is the
                 // lab's, not the server's.
@@ -95,7 +106,7 @@ impl PopulationLoad {
 
     async fn open(self: &Rc<Self>) {
         let shared = &self.shared;
-        let (mut random, dispatcher) = (self.random(0), Dispatcher::new(Rc::clone(self)));
+        let (mut random, dispatcher) = (self.random(0), Rc::new(Dispatcher::new(Rc::clone(self))));
         let (mut n, mut row) = (0_u32, 0);
         let due: Box<dyn Iterator<Item = Micros>> = match &self.arrival {
             Arrival::Replay { speed, .. } =>
@@ -116,7 +127,7 @@ impl PopulationLoad {
             shared.arrive(&self.profile.limits);
             let question = self.question(n, &mut random);
             n += 1;
-            dispatcher.submit(Job { intended, n, question });
+            dispatcher.submit(Job::new(intended, n, question));
             row += 1;
             // Otherwise a lab that is behind would submit for long without reading a response, and measure its own
             // delay.
@@ -135,7 +146,7 @@ impl PopulationLoad {
 
     async fn on_off(self: &Rc<Self>, bursts: u32, per_burst: u32, gap_s: f64) {
         let shared = &self.shared;
-        let (mut random, dispatcher) = (self.random(0), Dispatcher::new(Rc::clone(self)));
+        let (mut random, dispatcher) = (self.random(0), Rc::new(Dispatcher::new(Rc::clone(self))));
         let (mut n, mut intended) = (0, shared.plan.measured);
         for _ in 0..bursts {
             if !shared.until(intended).await {
@@ -145,11 +156,11 @@ impl PopulationLoad {
             for _ in 0..per_burst {
                 shared.arrive(&self.profile.limits);
                 n += 1;
-                dispatcher.submit(Job { intended, n, question: self.mix.borrow_mut().next(&mut random) });
+                dispatcher.submit(Job::new(intended, n, self.mix.borrow_mut().next(&mut random)));
             }
             dispatcher.drained().await;
             // From the end of the last response: the gap is idle time of the server.
-            intended = dispatcher.last_end.get().max(intended) + micros(gap_s);
+            intended = dispatcher.counter.last_end.get().max(intended) + micros(gap_s);
         }
         self.profile.compared().await;
     }
@@ -161,15 +172,18 @@ struct Dispatcher {
     load: Rc<PopulationLoad>,
     counter: Rc<Counter>,
     virtual_users: RefCell<JoinSet<()>>,
-    last_end: Rc<Cell<Micros>>,
+    /// Next attempts, each until it is due.
+    retries: RefCell<JoinSet<()>>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Counter {
     free: RefCell<Vec<Rc<JobSlot>>>,
     waiting: RefCell<VecDeque<Job>>,
+    /// Jobs that have not ended.
     busy: Cell<usize>,
     empty: Notify,
+    last_end: Cell<Micros>,
 }
 
 #[derive(Debug, Default)]
@@ -182,15 +196,26 @@ impl Dispatcher {
     fn new(load: Rc<PopulationLoad>) -> Dispatcher {
         Dispatcher {
             load,
-            counter: Rc::default(),
+            counter: Rc::new(Counter {
+                free: RefCell::default(),
+                waiting: RefCell::default(),
+                busy: Cell::new(0),
+                empty: Notify::new(),
+                last_end: Cell::new(Micros::MIN),
+            }),
             virtual_users: RefCell::default(),
-            last_end: Rc::new(Cell::new(Micros::MIN)),
+            retries: RefCell::default(),
         }
     }
 
-    fn submit(&self, job: Job) {
+    /// Accepts an arrival.
+    fn submit(self: &Rc<Self>, job: Job) {
+        self.counter.busy.set(self.counter.busy.get() + 1);
+        self.place(job);
+    }
+
+    fn place(self: &Rc<Self>, job: Job) {
         let counter = &self.counter;
-        counter.busy.set(counter.busy.get() + 1);
         let free = counter.free.borrow_mut().pop();
         if let Some(slot) = free {
             *slot.job.borrow_mut() = Some(job);
@@ -207,7 +232,7 @@ impl Dispatcher {
             let virtual_user =
                 VirtualUser::new(Rc::clone(&load.shared), Rc::clone(&load.profile), user, load.pool.of(user));
             // Opens a connection only if all are busy, so that a slow load opens few.
-            virtual_users.spawn_local(work(virtual_user, job, Rc::clone(counter), Rc::clone(&self.last_end)));
+            virtual_users.spawn_local(work(virtual_user, job, Rc::clone(counter), Rc::downgrade(self)));
         } else if counter.waiting.borrow().len() < WAITING_MAX {
             counter.waiting.borrow_mut().push_back(job);
         } else {
@@ -219,15 +244,37 @@ impl Dispatcher {
                 population: profile.population,
                 request: job.question.request,
                 n: job.n,
+                attempt: job.attempt,
                 intended: job.intended,
+                first_intended: job.first_intended,
                 outcome: Outcome::NotSent,
                 detail: Some(format!("{WAITING_MAX} requests waited for a connection")),
                 ..Record::default()
             };
             // Recorded, not dropped: an arrival that was due and not sent is part of the result.
             shared.keep(record, &profile.limits);
-            counter.left();
+            counter.left(job.intended);
         }
+    }
+
+    /// Places a job again once its next attempt is due.
+    fn retry(self: &Rc<Self>, job: Job) {
+        let mut retries = self.retries.borrow_mut();
+        // Attempts that were placed are removed to make room.
+        while retries.try_join_next().is_some() {}
+        if retries.len() >= RETRYING_MAX {
+            self.counter.left(job.intended);
+            return;
+        }
+        let dispatcher = Rc::downgrade(self);
+        let (shared, counter) = (Rc::clone(&self.load.shared), Rc::clone(&self.counter));
+        retries.spawn_local(async move {
+            match shared.until(job.intended).await.then(|| dispatcher.upgrade()).flatten() {
+                Some(dispatcher) => dispatcher.place(job),
+                // The load ends first.
+                None => counter.left(job.intended),
+            }
+        });
     }
 
     /// Waits until every job is done.
@@ -240,7 +287,8 @@ impl Dispatcher {
 }
 
 impl Counter {
-    fn left(&self) {
+    fn left(&self, ended: Micros) {
+        self.last_end.set(ended.max(self.last_end.get()));
         self.busy.set(self.busy.get() - 1);
         if self.busy.get() == 0 {
             self.empty.notify_one();
@@ -248,12 +296,15 @@ impl Counter {
     }
 }
 
-async fn work(mut virtual_user: VirtualUser, first: Job, counter: Rc<Counter>, last_end: Rc<Cell<Micros>>) {
+/// Executes jobs as they are placed. Refers to the dispatcher weakly, since the dispatcher owns this task.
+async fn work(mut virtual_user: VirtualUser, first: Job, counter: Rc<Counter>, dispatcher: Weak<Dispatcher>) {
     let slot = Rc::new(JobSlot::default());
     let mut job = first;
     loop {
-        last_end.set(virtual_user.serve(job).await.max(last_end.get()));
-        counter.left();
+        match (virtual_user.serve(job).await, dispatcher.upgrade()) {
+            (Served::Again(again), Some(dispatcher)) => dispatcher.retry(again),
+            (Served::Again(Job { intended: ended, .. }) | Served::Ended(ended), _) => counter.left(ended),
+        }
         // The queue is checked before the user goes idle; otherwise a job could wait while its user sleeps.
         let waiting = counter.waiting.borrow_mut().pop_front();
         job = match waiting {

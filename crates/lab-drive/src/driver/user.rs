@@ -1,4 +1,5 @@
-//! A virtual user: one connection, with a patience and a retry rule.
+//! A virtual user: one connection, with a patience and a retry rule. While it waits to retry, others may use the
+//! connection.
 
 use super::follow;
 use super::same::{Comparison, ReferenceTarget};
@@ -27,6 +28,26 @@ pub struct Job {
     pub n: u32,
     /// The request.
     pub question: Question,
+    /// When its first attempt was due, if this is a later one.
+    pub first_intended: Option<Micros>,
+    /// Number of earlier attempts.
+    pub attempt: u8,
+}
+
+impl Job {
+    /// Creates the job of a first attempt.
+    pub fn new(intended: Micros, n: u32, question: Question) -> Job {
+        Job { intended, n, question, first_intended: None, attempt: 0 }
+    }
+}
+
+/// How an attempt ended.
+#[derive(Debug)]
+pub enum Served {
+    /// No attempt follows. The last one, or the comparison of its response, ended at this time.
+    Ended(Micros),
+    /// The next attempt.
+    Again(Job),
 }
 
 /// State shared by all users of a population.
@@ -100,54 +121,53 @@ impl VirtualUser {
         VirtualUser { shared, profile, user, connection, scan: Scan::default(), timer, abort }
     }
 
-    /// Sends until a response arrives or the retries end. Returns when the last attempt has ended, or its comparison
-    /// if the user waits for that.
-    pub async fn serve(&mut self, job: Job) -> Micros {
+    /// Makes one attempt. Returns when it has ended, or its comparison if the user waits for that.
+    pub async fn serve(&mut self, job: Job) -> Served {
         let (shared, profile) = (Rc::clone(&self.shared), Rc::clone(&self.profile));
-        let mut intended = job.intended;
-        let mut attempt = 0_u8;
-        let mut wait = profile.retry.wait_s;
-        loop {
-            let mut record = Record {
-                trial: shared.trial,
-                phase: shared.plan.phase_of(intended, profile.ends),
-                target: profile.target,
-                population: profile.population,
-                request: job.question.request,
-                user: self.user,
-                n: job.n,
-                attempt,
-                intended,
-                first_intended: (attempt > 0).then_some(job.intended),
-                ..Record::default()
-            };
-            // A notification from the previous attempt must not affect this one.
-            self.scan.retry_after = None;
-            let is_whole = self.ask(&job.question, &mut record).await;
-            let ended = record.done.unwrap_or(intended);
-            let useful = matches!(record.outcome, Outcome::Sound | Outcome::Partial);
-            if is_whole && let Some(same) = profile.other(&shared, &record) {
-                // The scan moves with it: the user needs a fresh one for its next request anyway.
-                let comparison = Comparison { question: job.question, scan: std::mem::take(&mut self.scan), record };
-                if profile.waits {
-                    same.settle(&shared, comparison, &profile.limits).await;
-                    return shared.clock.now();
-                }
-                profile.compare(Rc::clone(&shared), Rc::clone(same), comparison);
-                return ended;
+        let mut record = Record {
+            trial: shared.trial,
+            phase: shared.plan.phase_of(job.intended, profile.ends),
+            target: profile.target,
+            population: profile.population,
+            request: job.question.request,
+            user: self.user,
+            n: job.n,
+            attempt: job.attempt,
+            intended: job.intended,
+            first_intended: job.first_intended,
+            ..Record::default()
+        };
+        // A notification from the previous attempt must not affect this one.
+        self.scan.retry_after = None;
+        let is_whole = self.ask(&job.question, &mut record).await;
+        let ended = record.done.unwrap_or(job.intended);
+        let useful = matches!(record.outcome, Outcome::Sound | Outcome::Partial);
+        if is_whole && let Some(same) = profile.other(&shared, &record) {
+            // The scan moves with it: the user needs a fresh one for its next request anyway.
+            let comparison = Comparison { question: job.question, scan: std::mem::take(&mut self.scan), record };
+            if profile.waits {
+                same.settle(&shared, comparison, &profile.limits).await;
+                return Served::Ended(shared.clock.now());
             }
-            shared.keep(record, &profile.limits);
-            let again = profile.retry.forever || attempt < profile.retry.times;
-            let stated = self.scan.retry_after.filter(|_| profile.retry.after).unwrap_or_default();
-            // The server's `Retry-After` is a min: a client's own backoff may be longer.
-            let next = ended + micros(wait.max(f64::from(stated)));
-            if useful || !again || (next >= shared.plan.end && !profile.ends) || !shared.until(next).await {
-                return ended;
-            }
-            attempt = attempt.saturating_add(1);
-            intended = next;
-            wait *= if profile.retry.factor > 0.0 { profile.retry.factor } else { 1.0 };
+            profile.compare(Rc::clone(&shared), Rc::clone(same), comparison);
+            return Served::Ended(ended);
         }
+        shared.keep(record, &profile.limits);
+        let retry = &profile.retry;
+        let stated = self.scan.retry_after.filter(|_| retry.after).unwrap_or_default();
+        let factor = if retry.factor > 0.0 { retry.factor.powi(job.attempt.into()) } else { 1.0 };
+        // The server's `Retry-After` is a min: a client's own backoff may be longer.
+        let next = ended + micros((retry.wait_s * factor).max(f64::from(stated)));
+        let again = retry.forever || job.attempt < retry.times;
+        if useful || !again || (next >= shared.plan.end && !profile.ends) {
+            return Served::Ended(ended);
+        }
+        Served::Again(Job {
+            intended: next,
+            first_intended: job.first_intended.or(Some(job.intended)),
+            attempt: job.attempt.saturating_add(1),
+            ..job
+        })
     }
 
     /// Sends once; returns whether a whole response arrived.

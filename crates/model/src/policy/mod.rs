@@ -1,7 +1,7 @@
 //! Rules that the server and the simulator share, as pure code:
 //! - scan servers: the choice of one ([`selector`]), and which scans it starts or rejects as busy ([`busy`]);
-//! - work: the next job of a worker ([`queue`], [`turns`]), the next query or its refusal ([`admission`]), and which
-//!   entries stay in a cache ([`places`]);
+//! - work: the next job of a worker ([`queue`], [`turns`]), the next query or its refusal ([`admission`]), when
+//!   refused clients retry ([`retry_times`]), and which entries stay in a cache ([`places`]);
 //! - callers: what one may do ([`access`]), how much its tenant may use ([`quota`], [`part`], [`pool`]), and whose
 //!   certificate lets a process call another ([`names`]);
 //! - owners: the groups of partitions ([`groups`]), which process should own one ([`placement`]), and who may try to
@@ -33,6 +33,7 @@ pub mod places;
 pub mod pool;
 pub mod queue;
 pub mod quota;
+pub mod retry_times;
 pub mod selector;
 mod share;
 pub mod turns;

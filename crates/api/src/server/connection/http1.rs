@@ -1,5 +1,6 @@
 //! HTTP/1.1 over one connection.
 
+use super::repoll::repolled;
 use super::wire::{Exchanges, HEAD_BYTES_MAX, Wire};
 use crate::entry::Entry;
 use crate::protocol::connection_control::ConnectionControl;
@@ -14,7 +15,14 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 
 /// Serves a connection until its client or `stopping` ends it.
-pub async fn serve<S>(stream: S, from: Connection, entry: &Entry, mut stopping: watch::Receiver<bool>)
+pub async fn serve<S>(stream: S, from: Connection, entry: &Entry, stopping: watch::Receiver<bool>)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    repolled(converse(stream, from, entry, stopping)).await;
+}
+
+async fn converse<S>(stream: S, from: Connection, entry: &Entry, mut stopping: watch::Receiver<bool>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {

@@ -1,6 +1,7 @@
 //! The queue of one class of one tenant.
 
 use super::{At, Class, Refusal, Settings, Ticket};
+use crate::policy::retry_times::RetryTimes;
 use crate::policy::share::Share;
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -34,12 +35,15 @@ pub(super) struct Line {
     begun: u32,
     /// Whether the queue is overloaded; reset once it is empty. A burst that it can clear does not count.
     overloaded: bool,
+    /// Retry times of refused clients, by the pace at which queries start.
+    pub(super) retries: RetryTimes,
 }
 
 impl Line {
     pub(super) fn new(class: Class) -> Line {
         let (paused, waiting) = (VecDeque::new(), VecDeque::new());
-        Line { share: Share::new(class.weight()), paused, waiting, filled: At::ZERO, begun: 0, overloaded: false }
+        let (share, retries) = (Share::new(class.weight()), RetryTimes::default());
+        Line { share, paused, waiting, filled: At::ZERO, begun: 0, overloaded: false, retries }
     }
 
     pub(super) fn push(&mut self, waiting: QueuedQuery) {
@@ -64,7 +68,10 @@ impl Line {
             if self.is_overloaded(now, patience) { self.waiting.pop_back() } else { self.waiting.pop_front() }?;
         let refusal = (waiting.deadline <= now).then_some(Refusal::Deadline);
         // Only started queries measure the pace of the queue.
-        self.begun = self.begun.saturating_add(u32::from(refusal.is_none()));
+        if refusal.is_none() {
+            self.begun = self.begun.saturating_add(1);
+            self.retries.note_step(now);
+        }
         Some((waiting, refusal))
     }
 

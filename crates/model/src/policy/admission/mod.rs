@@ -34,6 +34,7 @@ mod views;
 pub use capacity::{Capacity, Load};
 pub use terms::{Class, ClassLoad, Counts, Entry, Refusal, Settings, SlotRequest, Ticket, Verdict, WaitOutcome};
 
+use super::retry_times::RetryTimes;
 use super::share::Share;
 use line::QueuedQuery;
 use questions::{Question, Questions, State};
@@ -143,6 +144,15 @@ impl<T: Clone + Eq + Hash> Admission<T> {
     pub fn is_late(&self, now: At, tenant: &T, class: Class) -> bool {
         let Some(number) = self.by_name.get(tenant) else { return false };
         self.tenants[*number].lines[class as usize].is_late(now, self.settings.patience[class as usize] / 2)
+    }
+
+    /// Returns how long a refused client of this tenant and class is to wait before it retries.
+    pub fn retry_after(&mut self, now: At, tenant: &T, class: Class) -> Duration {
+        match self.by_name.get(tenant) {
+            Some(number) => self.tenants[*number].lines[class as usize].retries.assign(now, Duration::ZERO),
+            // Nothing of it runs or waits.
+            None => RetryTimes::default().assign(now, Duration::ZERO),
+        }
     }
 
     /// Charges a running query for processor time. After a whole slice it may have to give way.

@@ -1,5 +1,6 @@
 mod away;
 mod properties;
+mod retries;
 
 use super::*;
 use std::collections::HashMap;

@@ -1,0 +1,97 @@
+//! Retry times of refused clients: one after the other, so that they do not all return at once.
+//!
+//! Work starts or ends at some rate. Retry times are assigned at a quarter of that rate. So clients that return leave
+//! room for new ones, however many were refused, and each is likely to be served. A fixed time would add the refused
+//! clients to the load again and again.
+
+use std::time::Duration;
+
+/// Time since an origin that the caller chooses.
+type At = Duration;
+
+/// Min wait of a refused client.
+const WAIT_MIN: Duration = Duration::from_secs(1);
+/// Max wait of a refused client.
+const WAIT_MAX: Duration = Duration::from_secs(120);
+/// Steps of work for each retry time assigned.
+const STEPS_PER_RETRY: u32 = 4;
+/// Weight of the exponential mean of the pace: this many of the last steps dominate.
+const PACE_WINDOW: u32 = 32;
+/// Max time between two steps that counts. One long pause would otherwise push all retry times far away.
+const PAUSE_MAX: Duration = WAIT_MIN;
+
+/// Assigns retry times.
+#[derive(Debug, Clone, Default)]
+pub struct RetryTimes {
+    last_step: Option<At>,
+    /// Mean time between two steps of work.
+    pace: Option<Duration>,
+    /// When the last assigned retry would be done if the first had begun at once.
+    end: At,
+}
+
+impl RetryTimes {
+    /// Records a step of work: the start or the end of a query.
+    pub fn note_step(&mut self, now: At) {
+        if let Some(last) = self.last_step.replace(now) {
+            let between = now.saturating_sub(last).min(PAUSE_MAX);
+            self.pace = Some(self.pace.map_or(between, |mean| (mean * (PACE_WINDOW - 1) + between) / PACE_WINDOW));
+        }
+    }
+
+    /// Returns how long the next refused client is to wait: from 1 s, or `min_wait` if longer, to 2 minutes.
+    pub fn assign(&mut self, now: At, min_wait: Duration) -> Duration {
+        // Each retry adds an interval, and time drains them. So the end of all gives the wait.
+        let before = self.end.saturating_sub(now).min(WAIT_MAX);
+        self.end = now.saturating_add(before).saturating_add(self.interval());
+        (min_wait.max(WAIT_MIN) + before).min(WAIT_MAX)
+    }
+
+    /// Takes back one retry time: its client was served sooner.
+    pub fn take_back(&mut self) {
+        self.end = self.end.saturating_sub(self.interval());
+    }
+
+    fn interval(&self) -> Duration {
+        self.pace.unwrap_or_default() * STEPS_PER_RETRY
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    /// Work that has made a step each 10 ms for 10 s.
+    fn busy() -> RetryTimes {
+        let mut times = RetryTimes::default();
+        (0..1_000).for_each(|n| times.note_step(10 * MS * n));
+        times
+    }
+
+    #[test]
+    fn clients_refused_together_return_at_a_quarter_of_the_pace() {
+        let (mut times, now) = (busy(), 10_000 * MS);
+        let waits: Vec<Duration> = (0..1_000).map(|_| times.assign(now, Duration::ZERO)).collect();
+        assert_eq!((waits[0], waits[1], waits[999]), (WAIT_MIN, WAIT_MIN + 40 * MS, 40_960 * MS));
+        assert!((1..40).all(|s| waits.iter().filter(|wait| wait.as_secs() == s).count() == 25));
+        // Ten seconds later the first of them have returned, and the others are still to come.
+        assert_eq!(times.assign(now + 10_000 * MS, Duration::ZERO), 31_000 * MS);
+        times.take_back();
+        assert_eq!(times.assign(now + 10_000 * MS, Duration::ZERO), 31_000 * MS);
+        assert_eq!((0..10_000).map(|_| times.assign(now, Duration::ZERO)).max(), Some(WAIT_MAX));
+        // All have returned by then.
+        assert_eq!(times.assign(now + 2 * WAIT_MAX, Duration::ZERO), WAIT_MIN);
+    }
+
+    #[test]
+    fn a_pause_does_not_push_them_far_away() {
+        let mut times = RetryTimes::default();
+        times.note_step(Duration::ZERO);
+        times.note_step(Duration::from_secs(3_600));
+        times.assign(Duration::from_secs(3_600), Duration::ZERO);
+        assert_eq!(times.assign(Duration::from_secs(3_600), Duration::ZERO), Duration::from_secs(5));
+        assert_eq!(RetryTimes::default().assign(Duration::ZERO, Duration::from_secs(7)), Duration::from_secs(7));
+    }
+}
