@@ -87,6 +87,8 @@ pub fn store_problem(error: StoreError) -> Problem {
             tracing::error!(%error, "the disk is full");
             Problem::new(Kind::StorageUnavailable, "the server's disk is full")
         }
+        // Not logged: it voids a try of a short query, which then runs on another thread (`brief.rs`).
+        error @ StoreError::MustNotWait => Problem::new(Kind::Internal, error),
         other => Problem::internal(other),
     }
 }

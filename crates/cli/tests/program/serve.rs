@@ -22,6 +22,20 @@ fn a_signal_ends_the_server_cleanly() {
 }
 
 #[test]
+fn first_reads_of_a_folder_log_no_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = text(folder.path());
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/atlantic-storms/storms.csv.zst");
+    meridian(&["load", "storms", file, "--data", data]).ended(0);
+    // Nothing of its segments is in memory: a short query that would wait for a file runs on another thread.
+    let server = Server::start(folder.path());
+    for path in ["/", "/collections/storms/aggregate?function=count", "/collections/storms/items?limit=5"] {
+        assert_eq!(server.get(path).0, 200, "{path}");
+    }
+    assert!(!server.log().contains("ERROR"), "{}", server.log());
+}
+
+#[test]
 fn an_ephemeral_server_keeps_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let mut child = command(&["serve", "--ephemeral", "--listen", "127.0.0.1:0"])
