@@ -54,6 +54,7 @@ impl NatsOptions {
     ///
     /// # Errors
     /// The setting at fault, and the expected form.
+    #[allow(clippy::disallowed_methods, reason = "files of the operator, and none of the store")]
     pub fn check(&self) -> Result<(), Invalid> {
         let wrong = |field: &str, detail: String| Err(Invalid::field(format!("cluster.nats.{field}"), detail));
         if self.urls.is_empty() {

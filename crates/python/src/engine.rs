@@ -21,6 +21,7 @@ pub struct Engine(Arc<OpenFolder>);
 impl Engine {
     /// Opens a folder; `None` keeps everything in memory. Raises `BlockingIOError` if another process has it open.
     #[new]
+    #[allow(clippy::disallowed_methods, reason = "the folder of the caller, before a store opens it")]
     fn new(py: Python<'_>, folder: Option<PathBuf>, create: bool, saved_searches: bool) -> PyResult<Engine> {
         if let Some(folder) = folder.as_deref().filter(|folder| !create && !folder.is_dir()) {
             return Err(PyFileNotFoundError::new_err(format!("there is no data folder {}", folder.display())));

@@ -45,6 +45,33 @@ async fn a_request_that_neither_runs_nor_waits_is_refused() {
     assert_eq!((gate.counts().running, gate.counts().waiting), (0, 0));
 }
 
+#[tokio::test(start_paused = true)]
+async fn clients_refused_together_are_told_different_times() {
+    let gate = Gate::new(Settings { waiting_max: 2, ..settings(1) });
+    let queue = |gate: &Gate| {
+        let gate = gate.clone();
+        tokio::spawn(async move { gate.enter(&account("a"), soon()).await })
+    };
+    let running = gate.enter(&account("a"), soon()).await.unwrap();
+    let queued = [queue(&gate), queue(&gate)];
+    waiting(&gate, 2).await;
+    // Two queries start 100 ms apart.
+    let mut permits = vec![running];
+    for (n, next) in queued.into_iter().enumerate() {
+        tokio::time::advance(Duration::from_millis(100)).await;
+        permits.pop();
+        permits.push(next.await.unwrap().unwrap());
+        assert_eq!(gate.counts().waiting, 1 - n);
+    }
+    let _more = [queue(&gate), queue(&gate)];
+    waiting(&gate, 2).await;
+    let mut waits = Vec::new();
+    for _ in 0..3 {
+        waits.push(gate.enter(&account("a"), soon()).await.unwrap_err().retry_after);
+    }
+    assert_eq!(waits, [1_000, 1_400, 1_800].map(Duration::from_millis));
+}
+
 #[tokio::test]
 async fn a_wait_that_is_dropped_leaves_the_queue() {
     let gate = Gate::new(settings(1));

@@ -10,7 +10,8 @@
 //! 7. The route's handler responds, or another gateway of the cluster does (`searches/relay`). An administrative act is
 //!    recorded before and after (`access/audit`).
 //!
-//! No request bypasses these steps. The handler of the near query is not boxed, since that query is cheap enough for a
+//! No request over HTTP bypasses these steps. A call over Arrow Flight passes step 2 and the identification of step 4
+//! ([`Entry::caller`]), then becomes requests that pass all. The handler of the near query is not boxed, since that query is cheap enough for a
 //! box to matter.
 
 mod arrival;

@@ -88,6 +88,7 @@ impl Tickets {
     ///
     /// # Errors
     /// If the system has no random numbers.
+    #[allow(clippy::disallowed_methods, reason = "a key comes from the system, never from a seed")]
     pub fn new() -> io::Result<Tickets> {
         let key = Key::generate(HMAC_SHA256, &SystemRandom::new());
         key.map(Tickets).map_err(|_| io::Error::other("the system has no random numbers for the key of tickets"))

@@ -144,9 +144,9 @@ fn population(name: &str, tenant: &str, arrival: &str, requests: &[&str]) -> Str
 }
 
 /// A client beside the flood, until told to stop: each refusal must tell when to come back. Returns the number of
-/// refusals.
-fn refused(url: &str, token: &str, stop: &AtomicBool) -> u64 {
-    let mut count = 0;
+/// refusals, and the longest time told in seconds.
+fn refused(url: &str, token: &str, stop: &AtomicBool) -> (u64, u64) {
+    let (mut count, mut longest) = (0, 0);
     while !stop.load(Ordering::Relaxed) {
         let request = agent().get(format!("{url}{}", HEAVY[0])).header("authorization", format!("Bearer {token}"));
         let mut response = request.call().unwrap();
@@ -157,12 +157,14 @@ fn refused(url: &str, token: &str, stop: &AtomicBool) -> u64 {
         if status != 200 {
             let text = String::from_utf8_lossy(&body);
             assert!(matches!(status, 429 | 503), "{status} {text}");
-            assert!(after.and_then(|after| after.parse::<u64>().ok()).is_some_and(|after| after >= 1), "{text}");
+            let after = after.and_then(|after| after.parse::<u64>().ok()).unwrap_or_default();
+            assert!(after >= 1, "{text}");
+            longest = longest.max(after);
             assert_eq!(kind.as_deref(), Some("application/problem+json"), "{text}");
             count += 1;
         }
     }
-    count
+    (count, longest)
 }
 
 #[test]
@@ -190,7 +192,7 @@ fn past_its_edge_a_server_answers_everyone_and_what_it_answers_is_right() {
     let rate = (TIMES * capacity).clamp(20.0, 2_000.0);
 
     let stop = AtomicBool::new(false);
-    let (flood, refused) = std::thread::scope(|scope| {
+    let (flood, (refused, longest)) = std::thread::scope(|scope| {
         let client = scope.spawn(|| refused(&server.url, &heavy, &stop));
         let populations = population("flood", "heavy", &format!("kind = \"poisson\", rate = {rate}"), &asked)
             + &population("few", "light", "kind = \"constant\", rate = 4", &LIGHT);
@@ -215,6 +217,8 @@ fn past_its_edge_a_server_answers_everyone_and_what_it_answers_is_right() {
     }
     assert!(turned_away > 0 && sound(&flood, "flood") > 0 && sound(&flood, "few") > 0, "{flood:?}");
     assert!(refused > 0, "the flood was none");
+    // Clients of a flood are told to return one after the other, not all within two seconds.
+    assert!(longest > 2, "{refused} refusals, at most {longest} s");
     // Every acknowledged write is stored, and no refused one.
     let (_, body) = get(&server.url, &heavy, "/collections/arrivals/aggregate?function=count");
     let written = sound(&alone, "write") + sound(&flood, "write");

@@ -88,9 +88,9 @@ impl PopulationLoad {
             let done = loop {
                 match virtual_user.serve(job).await {
                     Served::Ended(done) => break done,
-                    Served::Again(again) if shared.until(again.intended).await => job = again,
+                    Served::Again { next, .. } if shared.until(next.intended).await => job = next,
                     // The load ends first.
-                    Served::Again(again) => break again.intended,
+                    Served::Again { ended, .. } => break ended,
                 }
             };
             intended = match think {
@@ -258,12 +258,12 @@ impl Dispatcher {
     }
 
     /// Places a job again once its next attempt is due.
-    fn retry(self: &Rc<Self>, job: Job) {
+    fn retry(self: &Rc<Self>, ended: Micros, job: Job) {
         let mut retries = self.retries.borrow_mut();
         // Attempts that were placed are removed to make room.
         while retries.try_join_next().is_some() {}
         if retries.len() >= RETRYING_MAX {
-            self.counter.left(job.intended);
+            self.counter.left(ended);
             return;
         }
         let dispatcher = Rc::downgrade(self);
@@ -272,7 +272,7 @@ impl Dispatcher {
             match shared.until(job.intended).await.then(|| dispatcher.upgrade()).flatten() {
                 Some(dispatcher) => dispatcher.place(job),
                 // The load ends first.
-                None => counter.left(job.intended),
+                None => counter.left(ended),
             }
         });
     }
@@ -302,8 +302,8 @@ async fn work(mut virtual_user: VirtualUser, first: Job, counter: Rc<Counter>, d
     let mut job = first;
     loop {
         match (virtual_user.serve(job).await, dispatcher.upgrade()) {
-            (Served::Again(again), Some(dispatcher)) => dispatcher.retry(again),
-            (Served::Again(Job { intended: ended, .. }) | Served::Ended(ended), _) => counter.left(ended),
+            (Served::Again { ended, next }, Some(dispatcher)) => dispatcher.retry(ended, next),
+            (Served::Again { ended, .. } | Served::Ended(ended), _) => counter.left(ended),
         }
         // The queue is checked before the user goes idle; otherwise a job could wait while its user sleeps.
         let waiting = counter.waiting.borrow_mut().pop_front();

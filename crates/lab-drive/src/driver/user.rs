@@ -1,5 +1,5 @@
-//! A virtual user: one connection, with a patience and a retry rule. While it waits to retry, others may use the
-//! connection.
+//! A virtual user: one connection, with a patience and a retry rule. Of arrivals that do not wait for answers, others
+//! may use the connection while it waits to retry.
 
 use super::follow;
 use super::same::{Comparison, ReferenceTarget};
@@ -46,8 +46,13 @@ impl Job {
 pub enum Served {
     /// No attempt follows. The last one, or the comparison of its response, ended at this time.
     Ended(Micros),
-    /// The next attempt.
-    Again(Job),
+    /// Another attempt follows.
+    Again {
+        /// When this one ended.
+        ended: Micros,
+        /// The next one.
+        next: Job,
+    },
 }
 
 /// State shared by all users of a population.
@@ -162,12 +167,13 @@ impl VirtualUser {
         if useful || !again || (next >= shared.plan.end && !profile.ends) {
             return Served::Ended(ended);
         }
-        Served::Again(Job {
+        let next = Job {
             intended: next,
             first_intended: job.first_intended.or(Some(job.intended)),
             attempt: job.attempt.saturating_add(1),
             ..job
-        })
+        };
+        Served::Again { ended, next }
     }
 
     /// Sends once; returns whether a whole response arrived.

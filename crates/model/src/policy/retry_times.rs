@@ -47,6 +47,12 @@ impl RetryTimes {
         (min_wait.max(WAIT_MIN) + before).min(WAIT_MAX)
     }
 
+    /// Records that nothing waits any more: the next refusal begins a new schedule. The pace stays, and the pause that
+    /// begins is not part of it.
+    pub fn note_calm(&mut self) {
+        (self.last_step, self.end) = (None, At::ZERO);
+    }
+
     /// Takes back one retry time: its client was served sooner.
     pub fn take_back(&mut self) {
         self.end = self.end.saturating_sub(self.interval());
@@ -83,6 +89,22 @@ mod tests {
         assert_eq!((0..10_000).map(|_| times.assign(now, Duration::ZERO)).max(), Some(WAIT_MAX));
         // All have returned by then.
         assert_eq!(times.assign(now + 2 * WAIT_MAX, Duration::ZERO), WAIT_MIN);
+    }
+
+    #[test]
+    fn a_pause_without_a_backlog_is_not_part_of_the_pace() {
+        let mut times = RetryTimes::default();
+        // Two queries of 10 ms meet every two seconds.
+        for n in 0..100 {
+            times.note_calm();
+            times.note_step(2_000 * MS * n);
+            times.note_step(2_000 * MS * n + 10 * MS);
+        }
+        let now = 200_000 * MS;
+        let waits: Vec<Duration> = (0..500).map(|_| times.assign(now, Duration::ZERO)).collect();
+        assert_eq!(waits.last(), Some(&(WAIT_MIN + 499 * 40 * MS)));
+        times.note_calm();
+        assert_eq!(times.assign(now + MS, Duration::ZERO), WAIT_MIN);
     }
 
     #[test]

@@ -51,6 +51,7 @@ impl BackupKey {
         })
     }
 
+    #[allow(clippy::disallowed_methods, reason = "a salt comes from the system, never from a seed")]
     fn try_seal(&self, folder: &str, name: &str, content: &[u8]) -> Result<Vec<u8>, Unspecified> {
         let mut salt = [0; SALT_BYTES];
         SystemRandom::new().fill(&mut salt)?;

@@ -19,7 +19,7 @@ pub async fn serve<S>(stream: S, from: Connection, entry: &Entry, stopping: watc
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    repolled(converse(stream, from, entry, stopping)).await;
+    repolled(pin!(converse(stream, from, entry, stopping))).await;
 }
 
 async fn converse<S>(stream: S, from: Connection, entry: &Entry, mut stopping: watch::Receiver<bool>)

@@ -7,19 +7,17 @@
 
 use futures_util::task::AtomicWaker;
 use std::future::poll_fn;
-use std::pin::pin;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
-/// Max polls in a row. Then other tasks of the thread have their turn.
-const POLLS_MAX: u8 = 4;
+/// Max polls in a row. A connection may wake itself so that others have their turn, and a second poll only delays that.
+const POLLS_MAX: usize = 2;
 
-/// Nobody polls: a wake is passed on to the runtime.
-const IDLE: u8 = 0;
-/// A poll is in progress: a wake is recorded.
+/// Bit of a state: a poll is in progress, and a wake is only recorded.
 const POLLING: u8 = 1;
-/// The poll in progress must be followed by another one.
+/// Bit of a state: a wake came since the last poll began.
 const WOKEN: u8 = 2;
 
 #[derive(Debug, Default)]
@@ -35,33 +33,31 @@ impl Wake for WakeState {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        // Release, so that the next poll sees what happened before the wake; acquire pairs with the store of `IDLE`,
-        // before which the task's waker was registered.
-        match self.state.compare_exchange(POLLING, WOKEN, Ordering::AcqRel, Ordering::Acquire) {
-            Ok(_) | Err(WOKEN) => {}
-            Err(_) => self.task.wake(),
+        // A write in any case, also by a second wake: the exchange with which the next poll begins then sees what
+        // happened before it.
+        if self.state.fetch_or(WOKEN, Ordering::AcqRel) & POLLING == 0 {
+            self.task.wake();
         }
     }
 }
 
 /// Runs a future, and polls it again at once if it was woken while it was polled.
-pub async fn repolled<T>(work: impl Future<Output = T>) -> T {
-    let mut work = pin!(work);
+pub async fn repolled<F: Future>(mut work: Pin<&mut F>) -> F::Output {
     let wakes = Arc::new(WakeState::default());
     let waker = Waker::from(wakes.clone());
     poll_fn(|task| {
         // Before the state, so that a wake after this poll reaches the task.
         wakes.task.register(task.waker());
         for _ in 0..POLLS_MAX {
-            wakes.state.store(POLLING, Ordering::Release);
+            // Acquires what happened before earlier wakes, and stays before the reads of the poll.
+            wakes.state.swap(POLLING, Ordering::AcqRel);
             if let Poll::Ready(output) = work.as_mut().poll(&mut Context::from_waker(&waker)) {
                 return Poll::Ready(output);
             }
-            if wakes.state.compare_exchange(POLLING, IDLE, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+            if wakes.state.swap(0, Ordering::AcqRel) & WOKEN == 0 {
                 return Poll::Pending;
             }
         }
-        wakes.state.store(IDLE, Ordering::Release);
         task.waker().wake_by_ref();
         Poll::Pending
     })
@@ -71,6 +67,7 @@ pub async fn repolled<T>(work: impl Future<Output = T>) -> T {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::pin::pin;
     use std::sync::atomic::AtomicUsize;
     use std::time::Duration;
 
@@ -88,14 +85,15 @@ mod tests {
         let counter = Arc::new(Counter::default());
         let waker = Waker::from(counter.clone());
         let mut left = times;
-        let mut work = pin!(repolled(poll_fn(|cx| {
+        let inner = pin!(poll_fn(|cx| {
             if left == 0 {
                 return Poll::Ready(());
             }
             left -= 1;
             cx.waker().wake_by_ref();
             Poll::Pending
-        })));
+        }));
+        let mut work = pin!(repolled(inner));
         let mut polls = 1;
         while work.as_mut().poll(&mut Context::from_waker(&waker)).is_pending() {
             polls += 1;
@@ -106,23 +104,26 @@ mod tests {
     #[test]
     fn a_future_that_wakes_itself_is_polled_again_without_the_runtime() {
         assert_eq!(polls_and_wakes(0), (1, 0));
-        assert_eq!(polls_and_wakes(3), (1, 0));
-        // Other tasks have their turn after four polls.
-        assert_eq!(polls_and_wakes(4), (2, 1));
-        assert_eq!(polls_and_wakes(11), (3, 2));
+        assert_eq!(polls_and_wakes(1), (1, 0));
+        // Other tasks have their turn after two polls.
+        assert_eq!(polls_and_wakes(2), (2, 1));
+        assert_eq!(polls_and_wakes(5), (3, 2));
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn no_wake_of_another_thread_is_lost() {
         let (to, mut from) = tokio::sync::mpsc::channel::<u32>(1);
         let (back, mut answers) = tokio::sync::mpsc::channel::<u32>(1);
-        let echo = tokio::spawn(repolled(async move {
-            while let Some(n) = from.recv().await {
-                if back.send(n).await.is_err() {
-                    break;
+        let echo = tokio::spawn(async move {
+            let echo = pin!(async move {
+                while let Some(n) = from.recv().await {
+                    if back.send(n).await.is_err() {
+                        break;
+                    }
                 }
-            }
-        }));
+            });
+            repolled(echo).await;
+        });
         let sender = std::thread::spawn(move || (0..100_000).all(|n| to.blocking_send(n).is_ok()));
         let all = async {
             for n in 0..100_000 {

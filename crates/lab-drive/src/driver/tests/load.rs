@@ -138,6 +138,18 @@ fn users_who_heed_what_they_are_told_come_back_no_sooner() {
 }
 
 #[test]
+fn a_user_who_waits_to_retry_holds_no_connection() {
+    let server = serve(|_, n, stream| match n {
+        0 => say(stream, "HTTP/1.1 503 Busy\r\nretry-after: 1\r\ncontent-length: 0\r\n\r\n"),
+        _ => ok(stream),
+    });
+    let population = "[[population]]\nname = \"a\"\nconnections = 1\narrival = { kind = \"burst\", count = 2 }\nretry = { times = 1, wait_s = 0.05, after = true }";
+    let records = drive(&scenario(&server.url, "", population).replace("[arrival]\n\n", "")).records;
+    let tries: Vec<_> = records.iter().map(|record| (record.n, record.attempt, record.outcome)).collect();
+    assert_eq!(tries, [(1, 0, Came::Refused), (2, 0, Came::Sound), (1, 1, Came::Sound)]);
+}
+
+#[test]
 fn users_who_try_for_ever_stop_when_they_are_served() {
     let server = serve(
         |_, n, stream| if n < 7 { say(stream, "HTTP/1.1 503 Busy\r\ncontent-length: 0\r\n\r\n") } else { ok(stream) },

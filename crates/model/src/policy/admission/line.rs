@@ -49,6 +49,7 @@ impl Line {
     pub(super) fn push(&mut self, waiting: QueuedQuery) {
         if self.waiting.is_empty() {
             (self.filled, self.begun, self.overloaded) = (waiting.since, 0, false);
+            self.retries.note_calm();
         }
         self.waiting.push_back(waiting);
     }
