@@ -1,5 +1,7 @@
 //! The web pages and their files, built by `web/` and embedded in the program.
 
+#![allow(clippy::disallowed_methods, reason = "a debug build reads the pages from the folder of `web/`")]
+
 use crate::config::BaseMap;
 use crate::html;
 use crate::pages::unbuilt;

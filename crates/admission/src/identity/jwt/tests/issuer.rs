@@ -1,5 +1,7 @@
 //! An issuer of these tests: its keys, the tokens that it signs, and a registry that trusts it.
 
+#![allow(clippy::disallowed_methods, reason = "keys of tests come from the system")]
+
 use super::super::super::tests::registry;
 use super::super::super::{Registry, Tenant};
 use super::super::*;
