@@ -29,7 +29,7 @@ pub(super) struct RetrySchedule {
 impl RetrySchedule {
     /// Creates an empty schedule, of times from `origin` on.
     pub(super) fn new(origin: Instant) -> RetrySchedule {
-        let (times, turns, hasher) = (RetryTimes::default(), HashMap::new(), RandomState::new());
+        let (times, turns, hasher) = (RetryTimes::default(), HashMap::new(), RandomState::default());
         RetrySchedule { origin, times, turns, hasher, swept: None }
     }
 
