@@ -297,6 +297,9 @@ fn place(members: &Map<String, Value>) -> Result<Option<Location>, Invalid> {
 }
 
 #[cfg(test)]
+mod properties;
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use serde_json::json;

@@ -331,11 +331,14 @@ fn cut(said: &str) -> String {
 }
 
 #[cfg(test)]
+mod properties;
+
+#[cfg(test)]
 mod tests {
     use super::super::SourceDeclaration;
     use serde_json::json;
 
-    fn mapping(map: &str, format: &str, items: &str) -> super::ResponseMapping {
+    pub(super) fn mapping(map: &str, format: &str, items: &str) -> super::ResponseMapping {
         let text = format!(
             "name = \"a\"\n[request]\nurl = \"http://a\"\n[answer]\nformat = \"{format}\"\nitems = \"{items}\"\nempty = \"none\"\nerror = \"error.info\"\n[answer.map]\n{map}"
         );

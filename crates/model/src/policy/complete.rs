@@ -55,6 +55,7 @@ impl Complete {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn behind(n: i64, time: i64) -> UnflushedCollection {
         UnflushedCollection { tenant: "t".to_owned(), collection: format!("c{n}"), time }
@@ -75,5 +76,27 @@ mod tests {
             assert!(said.time_of("t", &one.collection) <= one.time, "{}", one.collection);
         }
         assert_eq!(said.time, 10 + NAMED_MAX as i64, "no earlier than it has to be");
+    }
+
+    proptest! {
+        /// No collection is said to be complete beyond its own time or, if it is idle, beyond that of the statement.
+        /// Named ones have exactly their time. The rest have the latest time that is true of each.
+        #[test]
+        fn no_statement_says_too_much(time in 0..1_000i64, times in prop::collection::vec(-50..1_050i64, 0..400)) {
+            let many: Vec<UnflushedCollection> = (0..).zip(&times).map(|(n, time)| behind(n, *time)).collect();
+            let said = Complete::at(time, many.clone());
+            prop_assert_eq!(said.behind.len(), many.len().min(NAMED_MAX));
+            for one in &many {
+                let told = said.time_of("t", &one.collection);
+                prop_assert!(told <= one.time, "{} {:?}", told, one);
+                prop_assert!(told == one.time || told == said.time, "{} {:?}", told, one);
+            }
+            let mut sorted = times;
+            sorted.sort_unstable();
+            let rest = sorted.get(NAMED_MAX).map_or(time, |oldest| time.min(*oldest));
+            prop_assert_eq!((said.time, said.time_of("t", "idle")), (rest, rest));
+            let text = serde_json::to_string(&said).unwrap();
+            prop_assert_eq!(serde_json::from_str::<Complete>(&text).unwrap(), said);
+        }
     }
 }

@@ -74,6 +74,7 @@ impl Group {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn a_partition_has_its_group_for_ever() {
@@ -95,5 +96,23 @@ mod tests {
         }
         let first_five: std::collections::BTreeSet<u16> = (0..5).map(|p| groups.of("t", "c", p).number()).collect();
         assert_eq!(first_five.len(), 5, "they spread");
+    }
+
+    proptest! {
+        /// A partition is in exactly one group, and the next partition is in the next group.
+        #[test]
+        fn consecutive_partitions_are_in_consecutive_groups(
+            count in 1..=GROUPS_MAX,
+            tenant in "[a-z/]{0,4}",
+            name in "\\PC{0,8}",
+            partition in 0..u32::MAX,
+        ) {
+            let groups = Groups::new(count).unwrap();
+            let holders: Vec<Group> = groups.all().filter(|group| group.has(&tenant, &name, partition)).collect();
+            prop_assert_eq!(holders.as_slice(), [groups.of(&tenant, &name, partition)]);
+            let next = groups.of(&tenant, &name, partition + 1);
+            prop_assert_eq!(next.number(), (holders[0].number() + 1) % count);
+            prop_assert!(next.groups() == groups && groups.all().count() == usize::from(count));
+        }
     }
 }

@@ -69,6 +69,7 @@ impl LevelRaiser {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     const GRACE: Duration = Duration::from_secs(16);
 
@@ -96,5 +97,41 @@ mod tests {
         assert_eq!(at(200, 2, &[3]), None);
         assert_eq!(at(216, 2, &[]), Some(3));
         assert_eq!(at(300, 3, &[]), None, "not above its own");
+    }
+
+    proptest! {
+        /// Checks against the history of looks. A level rises by one if all had the next one at each look for the grace
+        /// time. So it never exceeds the level of a live process.
+        #[test]
+        fn a_level_rises_after_a_run_of_looks_at_which_all_had_the_next(
+            own in 1..6u32,
+            grace in 0..10u64,
+            looks in prop::collection::vec(
+                (0..5u64, prop::collection::vec(1..6u32, 0..3), prop::bool::weighted(0.05)),
+                0..60,
+            ),
+        ) {
+            let (mut raiser, mut bucket, mut now) = (LevelRaiser::default(), 1_u32, 0_u64);
+            let mut history: Vec<(u64, u32, u32)> = Vec::new();
+            for (passed, others, is_raised_by_another) in looks {
+                now += passed;
+                bucket += u32::from(is_raised_by_another);
+                let min = others.iter().copied().fold(own, u32::min);
+                let risen = raiser.look(bucket, own, others, Duration::from_secs(now), Duration::from_secs(grace));
+                history.push((now, bucket, min));
+                let run: Vec<u64> = history
+                    .iter()
+                    .rev()
+                    .take_while(|(_, level, min)| *level == bucket && *min > bucket)
+                    .map(|(at, _, _)| *at)
+                    .collect();
+                let is_due = run.len() > 1 && run.last().is_some_and(|since| now >= *since + grace);
+                prop_assert_eq!(risen, is_due.then_some(bucket + 1), "{:?}", history);
+                if let Some(level) = risen {
+                    prop_assert!(level <= min);
+                    bucket = level;
+                }
+            }
+        }
     }
 }

@@ -87,6 +87,7 @@ impl fmt::Display for NamePattern {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn matches(pattern: &str, name: &str) -> bool {
         pattern.parse::<NamePattern>().unwrap().matches(name)
@@ -141,6 +142,49 @@ mod tests {
         ] {
             let said = text.parse::<NamePattern>().unwrap_err();
             assert!(said.contains(why) && said.contains("expected a DNS name"), "{text}: {said}");
+        }
+    }
+
+    /// Reference for [`NamePattern::matches`]: goes through both texts character by character.
+    fn matches_by_chars(pattern: &str, name: &str) -> bool {
+        let is_uri = pattern.contains("://");
+        let chars = |text: &str| -> Vec<char> {
+            if is_uri { text.chars().collect() } else { text.to_ascii_lowercase().chars().collect() }
+        };
+        let separator = if is_uri { '/' } else { '.' };
+        name.contains("://") == is_uri && chars_match(&chars(pattern), &chars(name), separator)
+    }
+
+    fn chars_match(pattern: &[char], name: &[char], separator: char) -> bool {
+        match (pattern, name) {
+            (['*', rest @ ..], [sign, others @ ..]) => {
+                *sign != separator && (chars_match(rest, others, separator) || chars_match(pattern, others, separator))
+            }
+            ([wanted, rest @ ..], [sign, others @ ..]) => wanted == sign && chars_match(rest, others, separator),
+            _ => pattern.is_empty() && name.is_empty(),
+        }
+    }
+
+    proptest! {
+        /// Checks against the reference, with names made from the pattern and with any others. Only a pattern that
+        /// restricts nothing is refused. The text of a pattern parses to the same pattern.
+        #[test]
+        fn a_pattern_matches_as_its_characters_do(
+            is_uri in any::<bool>(),
+            parts in prop::collection::vec("[abA]{1,2}|[abA]?[*][abA]?", 1..4),
+            fill in "[abAé./]{0,2}",
+            other in "(s://)?[abAé]{1,2}([./][abAé]{0,2}){0,3}",
+        ) {
+            let (scheme, separator) = if is_uri { ("s://", "/") } else { ("", ".") };
+            let text = format!("{}{}", scheme, parts.join(separator));
+            let parsed = text.parse::<NamePattern>();
+            prop_assert_eq!(parsed.is_err(), parts.iter().all(|part| part == "*"), "{}", text);
+            if let Ok(pattern) = parsed {
+                prop_assert_eq!(pattern.to_string().parse::<NamePattern>(), Ok(pattern.clone()));
+                for name in [text.replace('*', &fill), other] {
+                    prop_assert_eq!(pattern.matches(&name), matches_by_chars(&text, &name), "{} {}", text, name);
+                }
+            }
         }
     }
 }

@@ -66,6 +66,7 @@ impl RetryTimes {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     const MS: Duration = Duration::from_millis(1);
 
@@ -115,5 +116,56 @@ mod tests {
         times.assign(Duration::from_secs(3_600), Duration::ZERO);
         assert_eq!(times.assign(Duration::from_secs(3_600), Duration::ZERO), Duration::from_secs(5));
         assert_eq!(RetryTimes::default().assign(Duration::ZERO, Duration::from_secs(7)), Duration::from_secs(7));
+    }
+
+    #[derive(Debug, Clone)]
+    enum Step {
+        Pass(u32),
+        Work,
+        Refuse(u32),
+        TakeBack,
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            4 => (0..2_000u32).prop_map(Step::Pass),
+            1 => (0..200_000u32).prop_map(Step::Pass),
+            4 => Just(Step::Work),
+            8 => prop_oneof![Just(0u32), 0..10_000u32, 0..200_000u32].prop_map(Step::Refuse),
+            1 => Just(Step::TakeBack),
+        ]
+    }
+
+    proptest! {
+        /// No wait leaves its bounds. At one time, each refused client moves the next by one interval, and a time taken
+        /// back is assigned again. Once all assigned times have passed, the wait is the min.
+        #[test]
+        fn waits_follow_each_other_within_bounds(steps in prop::collection::vec(step(), 0..200)) {
+            let mut times = RetryTimes::default();
+            let (mut now, mut all_returned) = (Duration::ZERO, Duration::ZERO);
+            for step in steps {
+                match step {
+                    Step::Pass(ms) => now += MS * ms,
+                    Step::Work => times.note_step(now),
+                    Step::TakeBack => times.take_back(),
+                    Step::Refuse(ms) => {
+                        let min_wait = MS * ms;
+                        let before = times.clone().assign(now, Duration::ZERO);
+                        let wait = times.assign(now, min_wait);
+                        let bounds = min_wait.clamp(WAIT_MIN, WAIT_MAX)..=WAIT_MAX;
+                        prop_assert!(bounds.contains(&wait), "{:?}", wait);
+                        let after = times.clone().assign(now, Duration::ZERO);
+                        prop_assert_eq!(after, (before + times.interval()).min(WAIT_MAX));
+                        let mut without = times.clone();
+                        without.take_back();
+                        prop_assert_eq!(without.assign(now, min_wait), wait);
+                        all_returned = all_returned.max(now + wait);
+                    }
+                }
+            }
+            // The last one takes an interval too.
+            let later = now.max(all_returned) + PAUSE_MAX * STEPS_PER_RETRY;
+            prop_assert_eq!(times.assign(later, Duration::ZERO), WAIT_MIN);
+        }
     }
 }

@@ -57,3 +57,40 @@ impl Capacity {
         self.slots
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn load() -> impl Strategy<Value = Load> {
+        let busy = prop::sample::select(vec![0.0, 0.5, 0.89, BUSY_MIN, 1.0]);
+        let delayed = prop::sample::select(vec![0.0, 0.05, DELAYED_MAX, 0.11, 1.0]);
+        (busy, delayed, any::<bool>()).prop_map(|(busy, delayed, contended)| Load { busy, delayed, contended })
+    }
+
+    proptest! {
+        /// The slots stay within their bounds and change by one. They grow only while queries wait for idle processors.
+        /// They shrink while threads wait for processors, and while no query waits.
+        #[test]
+        fn slots_follow_the_load_within_bounds(
+            min in 0..5usize,
+            max in 0..12usize,
+            loads in prop::collection::vec(load(), 0..60),
+        ) {
+            let (low, high) = (min.max(1), max.max(min).max(1));
+            let mut capacity = Capacity::new(min, max);
+            prop_assert!(capacity.slots() == low && capacity.is_min());
+            for load in loads {
+                let before = capacity.slots();
+                let after = capacity.observe(load);
+                let is_delayed = load.delayed > DELAYED_MAX;
+                let is_idle = load.busy < BUSY_MIN;
+                prop_assert_eq!(after > before, load.contended && is_idle && !is_delayed && before < high);
+                prop_assert_eq!(after < before, (is_delayed || !load.contended) && before > low);
+                prop_assert!(after.abs_diff(before) <= 1 && (low..=high).contains(&after), "{} {}", before, after);
+                prop_assert_eq!((capacity.slots(), capacity.is_min()), (after, after == low));
+            }
+        }
+    }
+}
