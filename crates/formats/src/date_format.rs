@@ -142,6 +142,89 @@ pub(crate) fn fitting(texts: &[&str], others_max: usize) -> Vec<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use jiff::tz::TimeZone;
+    use meridian_model::civil::{DAY_US, civil_from_days, days_from_civil};
+    use meridian_model::time;
+    use proptest::prelude::*;
+
+    const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    const WEEKDAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
+    const MINUTE_US: i64 = 60_000_000;
+
+    /// Writes a wall time, in microseconds since 1970, without the library that reads it.
+    fn written(pattern: &str, wall: i64, offset: &str) -> String {
+        let (days, of_day) = (wall.div_euclid(DAY_US), wall.rem_euclid(DAY_US));
+        let (year, month, day) = civil_from_days(days);
+        let (hour, minute) = (of_day / (60 * MINUTE_US), of_day / MINUTE_US % 60);
+        // The first day of 1970 was a Thursday.
+        let weekday = WEEKDAYS[(days + 3).rem_euclid(7) as usize];
+        pattern
+            .replace("%a", weekday)
+            .replace("%d", &format!("{day:02}"))
+            .replace("%m", &format!("{month:02}"))
+            .replace("%b", MONTHS[month as usize - 1])
+            .replace("%Y", &format!("{year:04}"))
+            .replace("%y", &format!("{:02}", year % 100))
+            .replace("%H", &format!("{hour:02}"))
+            .replace("%I", &format!("{:02}", (hour + 11) % 12 + 1))
+            .replace("%p", if hour < 12 { "AM" } else { "PM" })
+            .replace("%M", &format!("{minute:02}"))
+            .replace("%S", &format!("{:02}", of_day / 1_000_000 % 60))
+            .replace("%.f", &format!(".{:06}", of_day % 1_000_000))
+            .replace("%z", offset)
+    }
+
+    fn of_day() -> impl Strategy<Value = i64> {
+        prop_oneof![
+            0..DAY_US,
+            // Midnight and noon, where a clock of twelve hours says 12, and the end of the day.
+            prop::sample::select(vec![0, MINUTE_US, DAY_US / 2 - 1, DAY_US / 2, DAY_US / 2 + MINUTE_US, DAY_US - 1]),
+        ]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+        #[test]
+        fn what_a_pattern_writes_it_reads_and_it_is_guessed(
+            pattern in prop::sample::select(CUSTOMARY.to_vec()),
+            days in days_from_civil(1000, 1, 1)..=days_from_civil(9999, 12, 30),
+            of_day in of_day(),
+            offset in -1439i64..=1439,
+            form in 0..3u8,
+        ) {
+            // Two digits name the years 1969 to 2068.
+            let (first, last) = (days_from_civil(1969, 1, 1), days_from_civil(2068, 12, 31));
+            let days = if pattern.contains("%y") { first + days.rem_euclid(last - first + 1) } else { days };
+            let wall = days * DAY_US + of_day;
+            let offset = match form {
+                _ if !pattern.contains("%z") => 0,
+                // The form of two digits has no minutes.
+                0 => offset / 60 * 60,
+                _ => offset,
+            };
+            let (sign, hours, minutes) = (if offset < 0 { '-' } else { '+' }, offset.abs() / 60, offset.abs() % 60);
+            let zone = match form {
+                0 => format!("{sign}{hours:02}"),
+                1 => format!("{sign}{hours:02}{minutes:02}"),
+                _ => format!("{sign}{hours:02}:{minutes:02}"),
+            };
+            let text = written(pattern, wall, &zone);
+            let is_date = !pattern.contains("%M");
+            let unit = match pattern {
+                _ if is_date => DAY_US,
+                p if p.contains("%.f") => 1,
+                p if p.contains("%S") => 1_000_000,
+                _ => MINUTE_US,
+            };
+            let iso = DateFormat::new(pattern).unwrap().iso(&text);
+            let read = iso.as_deref().map(|iso| match is_date {
+                true => time::parse_date(iso),
+                false => crate::instant::parse(iso, Some(&TimeZone::UTC)),
+            });
+            prop_assert_eq!(read, Some(Ok(wall.div_euclid(unit) * unit - offset * MINUTE_US)), "{} {}", pattern, text);
+            prop_assert!(fitting(&[text.as_str()], 0).contains(&pattern), "{} {}", pattern, text);
+        }
+    }
 
     #[test]
     fn times_are_read_by_their_pattern() {

@@ -105,6 +105,8 @@ impl Source for GtfsRt {
                     if entity(&bytes, self.made, row)? {
                         return Ok(true);
                     }
+                    // A deleted vehicle may have values that the next one lacks.
+                    row.clear();
                 }
                 _ => {}
             }

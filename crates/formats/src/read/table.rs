@@ -181,7 +181,8 @@ impl Row {
         Ok(())
     }
 
-    fn clear(&mut self) {
+    /// Removes all values.
+    pub(crate) fn clear(&mut self) {
         self.values.iter_mut().for_each(|value| *value = None);
         self.bytes = 0;
     }

@@ -8,12 +8,15 @@ mod common;
 mod exports;
 mod foreign;
 mod gpx;
+mod gpx_values;
+mod gtfs_rt_values;
 mod hostile;
 mod json;
 #[cfg(feature = "geopackage")]
 mod lacking;
 mod left_out;
 mod nmea_parts;
+mod nmea_values;
 mod notes;
 mod ogr2ogr;
 mod real_data;

@@ -2,6 +2,7 @@
 // `quiet` uses only a part of this module, and a helper that fails is a test that fails.
 #![allow(dead_code, clippy::unwrap_used)]
 
+pub mod points;
 pub mod shown;
 
 use geo_types::{Coord, Geometry, LineString, MultiLineString, MultiPoint, MultiPolygon, Point, Polygon};
