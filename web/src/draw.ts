@@ -92,8 +92,8 @@ export class Draw {
   finish(): void {
     if (!this.kind || !isOpen(this.kind)) return;
     const ring = this.corners.filter((p, i) => i === 0 || p[0] !== this.corners[i - 1][0] || p[1] !== this.corners[i - 1][1]);
-    const least = cornersMin(this.kind);
-    if (ring.length < least) return this.events.state(this.kind, `Set at least ${least === 2 ? 'two points' : 'three corners'}.`, false);
+    const min = cornersMin(this.kind);
+    if (ring.length < min) return this.events.state(this.kind, `Set at least ${min === 2 ? 'two points' : 'three corners'}.`, false);
     if (this.kind !== 'distance' && selfCrossing(ring)) return this.events.state(this.kind, 'The sides cross each other: remove corners with Backspace, or Escape to begin again.', true);
     if (!isMeasure(this.kind)) return this.end({ kind: 'polygon', ring });
     const closed = this.kind === 'area';
@@ -235,8 +235,8 @@ export class Draw {
     if (!this.kind) return this.events.state(null, '', false);
     const n = this.corners.length;
     const act = this.keyboard ? 'move the map, then Enter' : 'click';
-    const least = cornersMin(this.kind);
-    const corners = n < least ? `Set ${this.kind === 'distance' ? 'point' : 'corner'} ${n + 1}: ${act}.` : 'Set more, or finish with a double click.';
+    const min = cornersMin(this.kind);
+    const corners = n < min ? `Set ${this.kind === 'distance' ? 'point' : 'corner'} ${n + 1}: ${act}.` : 'Set more, or finish with a double click.';
     const hints: Record<DrawKind, string> = {
       box: n ? 'Release or click at the opposite corner.' : 'Press and drag from corner to corner. Keyboard: Enter.',
       circle: n ? 'Release or click at the rim.' : 'Press at the centre and drag outwards. Keyboard: Enter.',
@@ -245,6 +245,6 @@ export class Draw {
       area: corners,
     };
     const aimed = `Move the map with the arrow keys, then Enter to set ${n ? 'the next point' : 'the first point'}.`;
-    this.events.state(this.kind, this.keyboard && !isOpen(this.kind) ? aimed : hints[this.kind], isOpen(this.kind) && n >= least);
+    this.events.state(this.kind, this.keyboard && !isOpen(this.kind) ? aimed : hints[this.kind], isOpen(this.kind) && n >= min);
   }
 }

@@ -115,7 +115,7 @@ pub fn stream_position(text: &str) -> Option<String> {
 
 /// A server whose clients are in-memory byte streams.
 pub struct Server {
-    door: connection::ConnectionHandler,
+    handler: connection::ConnectionHandler,
     stopping: watch::Receiver<bool>,
     _stop: watch::Sender<bool>,
     _tending: JoinSet<()>,
@@ -132,8 +132,8 @@ impl Server {
             tending.spawn(async move { gate.tend().await });
         }
         let (stop, stopping) = watch::channel(false);
-        let door = connection::ConnectionHandler::Http(Arc::new(Entry::new(state, listen)?));
-        Ok(Server { door, stopping, _stop: stop, _tending: tending })
+        let handler = connection::ConnectionHandler::Http(Arc::new(Entry::new(state, listen)?));
+        Ok(Server { handler, stopping, _stop: stop, _tending: tending })
     }
 
     /// Serves a client at an address until it ends the connection.
@@ -144,6 +144,6 @@ impl Server {
         http2: bool,
     ) {
         let from = Connection { peer: Peer::Address(address), secure: http2 };
-        connection::serve_bytes(stream, from, &self.door, self.stopping.clone(), http2).await;
+        connection::serve_bytes(stream, from, &self.handler, self.stopping.clone(), http2).await;
     }
 }

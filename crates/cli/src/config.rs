@@ -326,8 +326,8 @@ mod tests {
         let error = with("2 KiB").err().unwrap();
         assert!(["search.packet_bytes: 2 KiB", "41 providers"].iter().all(|part| error.contains(part)), "{error}");
         // The amount in the error is sufficient.
-        let least = error.split("may take ").nth(1).and_then(|rest| rest.split(':').next()).unwrap();
-        assert!(with(least).is_ok(), "{error}");
+        let min = error.split("may take ").nth(1).and_then(|rest| rest.split(':').next()).unwrap();
+        assert!(with(min).is_ok(), "{error}");
     }
 
     #[test]

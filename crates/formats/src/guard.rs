@@ -27,6 +27,7 @@ pub(crate) fn guarded<T>(what: &str, decode: impl FnOnce() -> Result<T, Fault>) 
     let outer = DECODING.replace(true);
     // The decoder is never used again after a panic, so no inconsistent state is seen.
     let done = catch_unwind(AssertUnwindSafe(decode));
+    // Restored and not cleared, as decoders may be nested.
     DECODING.set(outer);
     match done {
         Ok(done) => done,
@@ -40,9 +41,11 @@ pub(crate) fn guarded<T>(what: &str, decode: impl FnOnce() -> Result<T, Fault>) 
 /// Installs a panic hook that skips panics of decoders and passes on all others.
 fn keep_quiet() {
     static ONCE: Once = Once::new();
+    // Once, since each further hook would wrap the one before it.
     ONCE.call_once(|| {
         let report = take_hook();
         set_hook(Box::new(move |panic| {
+            // By thread: panics of other threads are still reported meanwhile.
             if !DECODING.get() {
                 report(panic);
             }

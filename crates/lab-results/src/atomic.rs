@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     let partial = partial(path);
     let done = File::create(&partial)
+        // Synced before the rename: otherwise a power loss could leave the new name with an empty file.
         .and_then(|mut file| file.write_all(content).and_then(|()| file.sync_all()))
         .and_then(|()| fs::rename(&partial, path));
     if done.is_err() {

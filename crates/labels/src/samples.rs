@@ -57,6 +57,7 @@ fn node(kind: &str, inputs: &[&str], output: &str, attributes: &[Vec<u8>]) -> Ve
 /// A `ModelProto` (IR version 8, opset 13) that recognises red, green and blue: the mean of each colour, times twenty.
 /// `input` is its declared shape; channels-last input is transposed. `softmax` appends one.
 pub fn colours(input: &[&str], softmax: bool) -> Vec<u8> {
+    // The diagonal of a 3 by 3 matrix: each class gets its own colour alone.
     let weight = |n: usize| if n.is_multiple_of(4) { 20.0_f32 } else { 0.0 };
     let weights: Vec<u8> = (0..9).flat_map(|n| weight(n).to_le_bytes()).collect();
     weighted(input, softmax, field(9, weights))

@@ -90,6 +90,7 @@ impl Trace {
         if taken.is_err() {
             return Span::none();
         }
+        // Never 0, which stands for no parent.
         let place = Trace { span: self.recorder.number().max(1), ..self.clone() };
         let ended = EndedSpan {
             trace: self.id,

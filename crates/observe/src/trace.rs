@@ -42,8 +42,10 @@ impl Recorder {
 
     /// Returns a number not drawn before: SplitMix64 (Steele, Lea and Flood 2014) over a counter.
     pub(crate) fn number(&self) -> u64 {
+        // Relaxed: each caller gets another number, and their order means nothing.
         let n = self.numbers.fetch_add(1, Ordering::Relaxed).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let mut z = self.seed.wrapping_add(n);
+        // Each step can be reversed, so that different counts never give the same number.
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         z ^ (z >> 31)

@@ -86,6 +86,7 @@ impl Tracer {
         if tracer.below.is_some_and(|below| low >= below) {
             return None;
         }
+        // Never 0, which W3C Trace Context forbids as an id.
         let id = u128::from(tracer.recorder.number()) << 64 | u128::from(low.max(1));
         let left = Some(Arc::new(AtomicU32::new(SPANS_MAX)));
         Some(Trace { id, span: 0, state: None, recorder: tracer.recorder.clone(), left })

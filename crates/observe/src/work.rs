@@ -114,6 +114,7 @@ impl Work {
 
     /// Adds a note to the log line of a slow request, unless there are too many.
     pub fn note(&self, line: impl FnOnce() -> String) {
+        // A panic elsewhere leaves whole notes behind, so a poisoned lock is no reason to lose them.
         let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
         if notes.len() < NOTES_MAX {
             notes.push(line());
@@ -174,6 +175,7 @@ pub struct StageTimer {
 impl StageTimer {
     /// Begins a stage of work, measured if there is a cost to add to.
     pub(crate) fn begin(stage: Stage, work: Option<&Arc<Work>>, span: impl FnOnce() -> Span) -> StageTimer {
+        // The clock is not read for work that is not measured.
         let began = work.map(|work| (work.clone(), work.now()));
         StageTimer { span: span(), stage, began }
     }

@@ -44,17 +44,21 @@ impl Census {
     /// # Errors
     /// Those of the records.
     pub(super) fn look(&self) -> Result<(), StoreError> {
+        // Locked across the read, so that no two callers apply the same changes, or apply them out of order.
         let mut version = self.version.lock();
         let Some(news) = self.records.since(*version)? else { return Ok(()) };
         let mut counted = self.counted.lock();
         if news.whole {
+            // All records are named again, but none of those deleted since. So all counts begin anew.
             let known: Vec<String> = counted.known.keys().cloned().collect();
             known.iter().for_each(|id| counted.forget(id));
         }
         for change in news.changes.iter().filter(|change| is_id(&change.name)) {
+            // A changed record may belong to it with another count, so the former one is given back first.
             counted.forget(&change.name);
             // An unreadable record belongs to no known tenant.
             if let Some((tenant, count)) = change.content.as_deref().and_then(counts_as) {
+                // Beyond the limit too: the record is there, and a count without it would admit others.
                 counted.pool.force(tenant.clone(), count);
                 counted.known.insert(change.name.clone(), (tenant, count));
             }
@@ -70,6 +74,8 @@ impl Census {
 
     /// Reserves room for one being created; returns false if there is none.
     pub(super) fn take(&self, tenant: &Arc<str>, count: usize) -> bool {
+        // Until it is given back, its record may already be counted as well. So for a moment it counts twice, but never
+        // not at all.
         self.counted.lock().pool.take(tenant.clone(), count)
     }
 

@@ -25,6 +25,8 @@ impl SavedSearches {
             // Before anything is read: between the checkpoint and the queue no event may be missed.
             feed.begin(&saved.event_queue);
             if let Err(error) = saved.read_all(&saved.by_record()) {
+                // The process has these searches to itself, so no other one could run them: they run with a reported
+                // gap.
                 tracing::error!(%error, "what saved searches have missed cannot be determined");
                 saved.report_unknown(&error.to_string());
             }
@@ -43,8 +45,10 @@ impl SavedSearches {
         holds: AssignmentCheck,
     ) -> Result<Arc<SavedSearches>, StoreError> {
         let saved = SavedSearches::new(&parts.enabled(true), claim.records.clone(), Some(claim.first), holds);
+        // Changes are followed from the version whose records are read here.
         *saved.followed.lock() = claim.version;
         feed.begin(&saved.event_queue);
+        // From the claim and not from the backend, where other processes may have changed records since.
         let all = StoredRecords {
             names: claim.all.keys().cloned().collect(),
             get: Box::new(|name| Ok(claim.all.get(name).cloned())),
@@ -52,6 +56,8 @@ impl SavedSearches {
         match saved.read_all(&all) {
             Ok(()) => Ok(saved),
             Err(error) => {
+                // Another attempt, here or elsewhere, opens with a queue of its own. This one would fill without a
+                // matcher.
                 feed.end(&saved.event_queue);
                 saved.abandon();
                 Err(error)
@@ -61,6 +67,7 @@ impl SavedSearches {
 
     /// Opens none: they are assigned to another process.
     pub(super) fn none(parts: &SlotParts) -> Arc<SavedSearches> {
+        // Without a claim it must write nothing, so the check of its assignment always fails.
         SavedSearches::new(&parts.enabled(false), parts.records(), None, Arc::new(|| false))
     }
 
@@ -127,6 +134,8 @@ impl SavedSearches {
 
     /// Returns the number at which packets continue after a crash: above all assigned before.
     pub(super) fn first_number(&self) -> u64 {
+        // Without a claim no other process assigns numbers. The time in microseconds exceeds earlier ones, as packets
+        // are far fewer than microseconds.
         self.first.unwrap_or_else(|| self.clock.now().max(0) as u64)
     }
 }

@@ -243,8 +243,8 @@ mod tests {
             let nullable = kinds.is_some_and(|kinds| kinds.contains(&json!("null")));
             assert_eq!(takes(name, &Value::Null), nullable, "{name}");
         }
-        let least = all["Settings"]["properties"]["retention_bytes"]["minimum"].as_u64().unwrap();
-        assert!(takes("retention_bytes", &json!(least)) && !takes("retention_bytes", &json!(least - 1)));
+        let min = all["Settings"]["properties"]["retention_bytes"]["minimum"].as_u64().unwrap();
+        assert!(takes("retention_bytes", &json!(min)) && !takes("retention_bytes", &json!(min - 1)));
         assert!(!takes("durability", &json!("local")), "it is not described either");
     }
 }

@@ -255,8 +255,8 @@ impl Entry {
     /// Admits the request: returns its permit to run, if its class takes one here.
     async fn permit(&self, passage: &Passage<'_>, uri: &Uri, headers: &HeaderMap) -> Result<Option<Permit>> {
         match passage.row.route.class {
-            // These take permits later: a write once its body has arrived, a stream for each read. The registry's
-            // queues admit instead of a permit.
+            // A write takes a permit once its body has arrived, and a stream of events takes one for each read. The
+            // others have limits of their own instead.
             Class::Write | Class::Stream | Class::Registry => return Ok(None),
             Class::Reserved | Class::Interactive => {}
         }

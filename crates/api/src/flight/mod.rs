@@ -75,14 +75,14 @@ fn is_grpc(media_type: &[u8]) -> bool {
     rest.is_some_and(|rest| matches!(rest.first(), None | Some(b'+' | b';')))
 }
 
-/// The Flight door, shared by all connections.
+/// The Flight handler, shared by all connections.
 pub struct Flight {
     entry: Arc<Entry>,
     service: FlightServiceServer<Service>,
 }
 
 impl Flight {
-    /// Creates a door in front of an entry point. Its tickets are valid until it is dropped.
+    /// Creates a handler that passes calls to an entry point. Its tickets are valid until it is dropped.
     ///
     /// # Errors
     /// If the system has no random numbers.

@@ -112,8 +112,8 @@ impl FlightService for Service {
     type DoActionStream = Messages<arrow_flight::Result>;
     type ListActionsStream = Messages<ActionType>;
 
-    /// Returns the token of `Basic` as `Bearer`, as clients expect from a server that checks passwords. The door has
-    /// already checked it.
+    /// Returns the token of `Basic` as `Bearer`, as clients expect from a server that checks passwords. It was checked
+    /// before the call got here.
     async fn handshake(
         &self,
         request: Request<Streaming<HandshakeRequest>>,

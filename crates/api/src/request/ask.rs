@@ -1,6 +1,6 @@
 //! Requirements of an Arrow Flight call on a route, beyond its parameters. They never come from a client: the Flight
-//! door puts them into the extensions of the request that it derives from a call.
-#![cfg_attr(not(feature = "flight"), allow(dead_code, reason = "only the Flight door asks"))]
+//! service puts them into the extensions of the request that it derives from a call.
+#![cfg_attr(not(feature = "flight"), allow(dead_code, reason = "only the Flight service asks"))]
 
 use crate::protocol::problem::Result;
 use crate::request::dispatch::Segments;

@@ -126,7 +126,7 @@ impl Upgrade {
         let accept = HeaderValue::try_from(derive_accept_key(key.as_bytes())).ok()?;
         let switch = parts.extensions.remove::<OnUpgrade>()?;
         let caller = parts.extensions.get::<Dispatch>().map(|dispatch| dispatch.caller.clone());
-        // The entry point always sets it. Without it, the socket gets the least rights.
+        // The entry point always sets it. Without it, the socket has a caller without rights.
         let caller = caller.unwrap_or_else(|| state.callers.nobody.clone());
         Some(Upgrade { switch, accept, caller, state: state.clone() })
     }

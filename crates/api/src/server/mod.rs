@@ -70,13 +70,13 @@ type Shutdown<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 async fn run(listeners: Listeners, tls: Option<Tls>, state: AppState, mut shutdown: Shutdown<'_>) -> io::Result<()> {
     let Listeners { http, flight, control } = listeners;
     let entry = Arc::new(Entry::new(state.clone(), http.local_addr()?)?);
-    let (door, of_flight) = (ConnectionHandler::Http(entry.clone()), flight_door(flight.as_ref(), &state)?);
+    let (handler, of_flight) = (ConnectionHandler::Http(entry.clone()), flight_handler(flight.as_ref(), &state)?);
     // Aborted when this function returns: requests rely on these tasks until then.
     let _tending = running::begin(&state)?;
     let (stop, stopping) = watch::channel(false);
     let (mut connections, addresses) = (JoinSet::new(), Addresses::default());
     loop {
-        let (accepted, door) = tokio::select! {
+        let (accepted, handler) = tokio::select! {
             () = shutdown.as_mut() => break,
             // Finished tasks stay in the set until they are joined.
             Some(_) = connections.join_next(), if !connections.is_empty() => {
@@ -88,8 +88,8 @@ async fn run(listeners: Listeners, tls: Option<Tls>, state: AppState, mut shutdo
                 connections.spawn(connection::serve_owner(stream, entry.clone(), stopping.clone()));
                 continue;
             }
-            accepted = http.accept() => (accepted, &door),
-            accepted = accept(flight.as_ref()) => (accepted, of_flight.as_ref().unwrap_or(&door)),
+            accepted = http.accept() => (accepted, &handler),
+            accepted = accept(flight.as_ref()) => (accepted, of_flight.as_ref().unwrap_or(&handler)),
         };
         let (stream, address) = match accepted {
             Ok((stream, address)) => (stream, address.ip()),
@@ -108,7 +108,7 @@ async fn run(listeners: Listeners, tls: Option<Tls>, state: AppState, mut shutdo
             state.metrics.connections_refused.fetch_add(1, Ordering::Relaxed);
             // `try_write` never waits: the accept loop must not depend on a client that is refused. These few bytes fit
             // in a new socket's buffer. Under TLS or HTTP/2 no client could read them.
-            if tls.is_none() && matches!(door, ConnectionHandler::Http(_)) {
+            if tls.is_none() && matches!(handler, ConnectionHandler::Http(_)) {
                 let _ = stream.try_write(TOO_MANY_CONNECTIONS);
             }
             continue;
@@ -117,7 +117,7 @@ async fn run(listeners: Listeners, tls: Option<Tls>, state: AppState, mut shutdo
         let _ = stream.set_nodelay(true);
         // Before its task starts, since the first request may ask for this number.
         state.metrics.connections_open.store(connections.len() + 1, Ordering::Relaxed);
-        connections.spawn(connection::serve(stream, address, counted, tls.clone(), door.clone(), stopping.clone()));
+        connections.spawn(connection::serve(stream, address, counted, tls.clone(), handler.clone(), stopping.clone()));
     }
     // First of all: a client that connects from now on is refused at once and can try another server. Otherwise it
     // would wait in the backlog of a stopping one.
@@ -138,7 +138,7 @@ async fn run(listeners: Listeners, tls: Option<Tls>, state: AppState, mut shutdo
 
 /// Creates the server side for Arrow Flight clients.
 #[cfg(feature = "flight")]
-fn flight_door(listener: Option<&TcpListener>, state: &AppState) -> io::Result<Option<ConnectionHandler>> {
+fn flight_handler(listener: Option<&TcpListener>, state: &AppState) -> io::Result<Option<ConnectionHandler>> {
     let Some(listener) = listener else { return Ok(None) };
     // A separate entry, because the address that it listens on is one of its names.
     let entry = Entry::new(state.clone(), listener.local_addr()?)?;
@@ -146,7 +146,7 @@ fn flight_door(listener: Option<&TcpListener>, state: &AppState) -> io::Result<O
 }
 
 #[cfg(not(feature = "flight"))]
-fn flight_door(listener: Option<&TcpListener>, _: &AppState) -> io::Result<Option<ConnectionHandler>> {
+fn flight_handler(listener: Option<&TcpListener>, _: &AppState) -> io::Result<Option<ConnectionHandler>> {
     match listener {
         None => Ok(None),
         Some(_) => Err(io::Error::other("this program was built without the feature `flight`")),

@@ -96,6 +96,7 @@ impl ClusterSurvey {
     }
 
     fn streams(&self) -> Result<SharedLog, String> {
+        // Locked while it connects, so that surveys at the same time share one connection.
         let mut streams = self.streams.lock();
         match &*streams {
             Some(log) => Ok(log.clone()),
@@ -105,6 +106,7 @@ impl ClusterSurvey {
 
     fn owner(&self, term: &Term, age: Option<i64>) -> Owner {
         let state = lease(term, age);
+        // Only an owner with a lease is expected to respond, and each attempt may take two seconds.
         let reached = (state == Lease::Held).then(|| self.connector.reaches(&term.address));
         Owner {
             state,

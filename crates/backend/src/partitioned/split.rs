@@ -22,6 +22,7 @@ pub(super) struct Share {
 /// `key`: the idempotency key of the write, so that a repetition is split in the same way.
 pub(super) fn split(batch: Batch, schema: &Schema, partitions: usize, key: Option<&str>) -> Vec<Share> {
     let turn = || match key {
+        // A repetition must reach the partition that remembers the key.
         Some(key) => partition_of(key.as_bytes(), partitions),
         // Relaxed: any partition will do.
         None => (TURN.fetch_add(1, Ordering::Relaxed) % partitions as u64) as usize,
@@ -48,6 +49,7 @@ fn by_row(batch: Batch, of_rows: &[usize], partitions: usize) -> Vec<Share> {
     }
     let share = |(partition, rows): (usize, Vec<u32>)| Share { partition, batch: batch.take(&rows) };
     let mut shares: Vec<Share> = rows.into_iter().enumerate().filter(|(_, rows)| !rows.is_empty()).map(share).collect();
+    // The sort is stable: the others stay in the order of their partitions.
     shares.sort_by_key(|share| share.partition != first);
     shares
 }

@@ -58,6 +58,7 @@ pub(super) fn append(
     for (partition, share) in shares(parts.len(), schema, write)? {
         match parts[partition].append(share, deadline) {
             Ok(append) => queued.push((partition, append)),
+            // Nothing is queued yet, so that nothing of the write can be stored.
             Err(error) if queued.is_empty() => return Err(of_partition(error, partition)),
             // A queued write may be in a group that another write is committing. It is too late to withdraw it and
             // report that nothing is stored.
@@ -82,6 +83,7 @@ pub(super) fn append(
         }
         let mut outcomes: Vec<Outcome> = refused.into_iter().collect();
         while let Some(done) = running.join_next().await {
+            // The partition is lost with the task that panicked, and its share may be stored.
             let failed =
                 |e: tokio::task::JoinError| (usize::MAX, Err(WriteError::Unknown(format!("the write failed: {e}"))));
             outcomes.push(done.unwrap_or_else(failed));

@@ -66,6 +66,7 @@ pub(super) struct CompletePacket<'a> {
 
 /// Returns the max bytes of the last packet of a search that queries all these providers. It cannot be truncated.
 pub(crate) fn last_bytes(providers: &[&str]) -> usize {
+    // The longest number and the longest word of each kind, so that no real packet is longer.
     let (most, word) = (u64::MAX, State::Complete.word());
     let last = CompletePacket {
         search: &"0".repeat(32),
@@ -109,11 +110,13 @@ impl Ledger {
             .filter(|s| *s != State::Skipped)
             .peekable();
         let none_asked = asked.peek().is_none();
+        // Of no provider at all `all` stays true, hence the check whether any was queried.
         let (mut all, mut any) = (true, false);
         for state in asked {
             all &= state == State::Complete;
             any |= state == State::Complete;
         }
+        // Results of a provider that failed later were delivered, so the search is not without an answer.
         match (all && !none_asked, any || self.result_packets > 0) {
             (true, _) => "complete",
             (false, true) => "partial",

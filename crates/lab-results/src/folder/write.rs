@@ -38,6 +38,7 @@ impl Writer {
     pub fn create(place: &Path, scenario_toml: &str) -> Result<Writer> {
         let mut writer = Writer {
             folder: NewFolder::create(place)?,
+            // Opened below, since their paths are inside the folder.
             requests: None,
             samples: None,
             held: Vec::new(),

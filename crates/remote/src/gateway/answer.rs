@@ -33,10 +33,12 @@ impl MessageStream {
     pub(super) async fn next(&mut self) -> Result<Option<Message>, Fault> {
         while !self.done {
             let Some(message) = self.messages.message().await.map_err(link_fault)? else {
+                // Only the message marked as the last one ends a response. A stream that ends earlier was cut off.
                 let why = "the owner of the data went away in the middle of an answer: try again";
                 return Err(Fault::Unavailable(why.to_owned()));
             };
             let (columns, meta) = self.decoder.decode(message)?;
+            // A message with just a schema or a dictionary is for the decoder alone.
             let says = columns.is_some() || meta.is_some();
             let meta = meta.unwrap_or_default();
             if let Some(fault) = meta.fault {

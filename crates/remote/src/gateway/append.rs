@@ -54,6 +54,7 @@ pub(super) fn append(
     deadline: Instant,
 ) -> Result<Append, WriteError> {
     let Write { batch, key, on_conflict, .. } = write;
+    // On the caller's thread: the few threads of the calls encode nothing, as a large batch would hold up the others.
     let columns = batch_to_arrow(&batch).map_err(Fault::into_write)?;
     let messages = Encoder::new().encode(&columns, &Meta::default()).map_err(Fault::into_write)?;
     let put = Put {
@@ -63,19 +64,26 @@ pub(super) fn append(
         rows: batch.rows(),
         bytes: messages.iter().map(|message| message.data_body.len()).sum(),
         producer: producer.id,
+        // One number for all attempts: by it the owner recognises a write that it has already begun.
         number: producer.next.fetch_add(1, Ordering::Relaxed),
+        // Set by each attempt.
         to: 0,
+        // Set once an attempt may have arrived.
         sent_to: None,
     };
     let (through, mirror) = (link.clone(), mirror.clone());
     let sending = async move { send(&through, put, messages, deadline).await };
     let current = observe::current();
+    // Spawned, so that sending begins at once and not when the caller first polls. Wrapped, so that a caller that gives
+    // up ends it.
     let mut sending = SendTask(link.spawn(observe::within(current.clone(), sending)));
     Ok(Box::pin(async move {
         let commit = current.stage(Stage::Commit);
         let outcome = (&mut sending.0).await;
         drop(commit);
+        // A task that panicked may have sent the write before.
         let outcome = outcome.unwrap_or_else(|e| Err(Fault::Unknown(format!("the write failed: {e}"))));
+        // Whatever the outcome: a failed write may be stored all the same, and the cached description no longer holds.
         mirror.written(outcome.as_ref().ok().map(|written| &written.position));
         outcome.map(WriteReceipt::from).map_err(Fault::into_write)
     }))
@@ -87,6 +95,8 @@ async fn send(link: &Link, put: Put, messages: Vec<FlightData>, deadline: Instan
     let (mut put, mut retry, mut last) = (put, Retry::default(), Fault::Deadline);
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
+        // The time is over. The write is in doubt only if an attempt may have arrived; otherwise the last failure is
+        // certain.
         if left.is_zero() {
             return Err(match put.sent_to {
                 Some(_) => Fault::Unknown("the owner of the data went away before it answered".to_owned()),
@@ -97,15 +107,19 @@ async fn send(link: &Link, put: Put, messages: Vec<FlightData>, deadline: Instan
             Ok(outcome) => return Ok(outcome),
             Err(failed) => failed,
         };
+        // Only faults of the link are retried: any other is the owner's own, or would come again.
         if !failed.fault.is_of_the_link() {
             return Err(failed.fault);
         }
         if failed.arrived {
+            // The first such server stays named. Whichever server is tried later, that one may have stored the write.
             put.sent_to.get_or_insert(put.to);
         }
         last = failed.fault.clone();
         let left = deadline.saturating_duration_since(Instant::now());
+        // The wait ends at the deadline too, which the next turn of the loop reports.
         match tokio::time::timeout(left, retry.after(link, failed.fault)).await {
+            // The rule for retries gives up, but here only a response can reveal the outcome.
             Ok(Err(_)) if put.sent_to.is_some() => tokio::time::sleep(PAUSE).await,
             Ok(Err(fault)) => return Err(fault),
             Ok(Ok(())) | Err(_) => {}
@@ -120,16 +134,20 @@ async fn attempt(
     messages: &[FlightData],
     left: Duration,
 ) -> Result<WireWritten, CallFailure> {
+    // Only a server that has identified itself can be named. Nothing of the write is sent until then.
     let named = tokio::time::timeout(left, link.named()).await;
     let (asked, instance) = named.unwrap_or_else(|_| Err(unanswered())).map_err(CallFailure::before)?;
     put.to = instance;
     let command = Call::of(put.clone(), left).to_json().map_err(CallFailure::before)?;
     let mut messages = messages.to_vec();
     if let Some(first) = messages.first_mut() {
+        // The first message has the command. It differs in each attempt, by its server and its time left.
         first.flight_descriptor = Some(FlightDescriptor::new_cmd(command));
     }
+    // The owner keeps the deadline itself. Its answer to that needs a moment to arrive.
     match tokio::time::timeout(left + GRACE, link.put(asked, messages)).await {
         Ok(outcome) => outcome,
+        // Silence proves nothing: the write may have arrived.
         Err(_) => Err(CallFailure::after(unanswered())),
     }
 }

@@ -120,6 +120,7 @@ impl RemoteBackend {
     pub(super) fn follow(&self, subscriber: Arc<dyn Subscriber>, parts: bool) {
         self.subscription.add(subscriber);
         let mut following = self.following.lock();
+        // One task serves all subscribers, as each would read the same changes.
         if following.is_none() {
             let (link, mirrors) = (self.shared.link.clone(), self.shared.mirrors.clone());
             let follow = subscription::follow(link, mirrors, self.subscription.clone(), parts);

@@ -46,6 +46,7 @@ impl Link {
         if let Some(instance) = asked.instance {
             return Ok((asked, instance));
         }
+        // A call without effect, so that its loss leaves nothing in doubt.
         self.action_now(Call::of(ActionCall::Hello, self.options.timeout).to_json()?).await?;
         // The owner may have changed meanwhile.
         let asked = self.connect()?;
@@ -87,8 +88,10 @@ impl Link {
             };
             match done {
                 Ok(bodies) => return Ok(bodies),
+                // It may have been done. Sent again, it could be done twice.
                 Err(CallFailure { fault: Fault::Unavailable(why), arrived: true }) => return Err(unknown(&why)),
                 Err(CallFailure { fault, arrived: true }) => return Err(fault),
+                // It was certainly not done, so another attempt is its first.
                 Err(CallFailure { fault, arrived: false }) => retry.after(self, fault).await?,
             }
         }

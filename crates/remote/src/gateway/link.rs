@@ -208,6 +208,7 @@ impl Link {
     /// Records that a process refused a call, or lost the data in the middle of one.
     pub(super) fn refused(&self, by: &CallConnection) {
         let mut known = self.connection.lock();
+        // Only the first refusal sets the time. Later ones must not prolong the wait for the next owner.
         if let Some(connection) = known.as_mut().filter(|known| known.peer == by.peer && known.instance.is_some()) {
             (connection.instance, connection.since) = (None, Instant::now());
         }

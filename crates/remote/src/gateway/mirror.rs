@@ -103,6 +103,7 @@ impl Mirror {
             let description = Arc::new(Description { place: place.clone(), ..(*description).clone() });
             Arc::new(Mirror {
                 place,
+                // Valid for no longer than the description that it is made from.
                 state: Mutex::new(State { description, asked, failed: None, written: None, changed: None, position }),
             })
         };
@@ -127,6 +128,7 @@ impl Mirror {
     /// Records a position of a partition.
     pub(super) fn moved(&self, partition: usize, position: u64) {
         let mut state = self.state.lock();
+        // Reports and responses cross: a late one must not take the position back.
         let newest = state.position.at(partition).max(position);
         state.position = state.position.with(partition, newest);
     }

@@ -47,9 +47,11 @@ impl Retry {
                 let mut owner = link.owner();
                 let next = owner.wait_for(|owner| owner.as_ref().is_none_or(|owner| !owner.leaves));
                 let next = tokio::time::timeout(CHANGE, next).await;
+                // The next owner is another process, with retries of its own.
                 *self = Retry::default();
                 if matches!(next, Ok(Ok(owner)) if owner.is_some()) { Ok(()) } else { Err(fault) }
             }
+            // The first time stays: a process that answers and then refuses again must not restart the wait.
             OwnerState::Opens(since) if self.opens.get_or_insert(since).elapsed() < CHANGE => {
                 tokio::time::sleep(LOOK).await;
                 Ok(())

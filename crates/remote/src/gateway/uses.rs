@@ -65,6 +65,8 @@ impl SnapshotUses {
     pub(super) async fn tell(self: Arc<Self>, link: Arc<Link>) {
         loop {
             self.noted.notified().await;
+            // Uses of the meantime join the same report: a busy gateway sends about two a second, and not one for each
+            // page.
             tokio::time::sleep(COLLECT).await;
             loop {
                 let told = self.waiting.lock().take(TOLD_MAX);

@@ -165,6 +165,7 @@ fn run(owner: &Owner, ask: ActionCall, control: &Control) -> Vec<Bytes> {
 fn note_use(owner: &Owner, used: &SnapshotUse) -> Result<(), Fault> {
     let part = owner.part(&used.place, used.place.partition.unwrap_or(0));
     match part.map(|part| part.note_use(Seq(used.seq))) {
+        // The next owner must learn of this use, so the gateway keeps it and reports it again.
         Err(fault) if fault.is_of_the_link() => Err(fault),
         _ => Ok(()),
     }

@@ -37,6 +37,8 @@ pub(super) async fn answer(owner: Arc<Owner>, call: Call<Get>, out: ResponseSend
     let work = observe::within(current, run(&owner, call.ask, &control, &out));
     let done = tokio::select! {
         done = tokio::time::timeout(left, work) => done.unwrap_or(Err(Fault::Deadline)),
+        // No caller is left to report to. The flag ends a step on a blocking thread, which dropping its future does
+        // not.
         () = out.closed() => {
             cancel.cancel();
             return;
@@ -124,6 +126,7 @@ async fn partial(owner: &Arc<Owner>, asked: WireQuery, control: &Control) -> Res
     let (BoundQuery { collection, at, question, control: bounded }, mut execution) =
         execution::start(owner, &asked, control).await?;
     let answered = move || {
+        // Encoded within the step, as the encoding of a large result would block a worker.
         let read = collection.partial(at, &question, &bounded)?;
         let columns = read.value.to_arrow(&read.head.schema).map_err(wire_fault)?;
         let head = Meta { head: Some(WireHead::from(&read.head)), ..Meta::default() }.alone();
@@ -192,6 +195,7 @@ async fn collect(
     let answered = move || {
         let mut sink = CollectedRows::default();
         question(collection.as_ref(), &within, &mut sink)?;
+        // Encoded here too, on a thread that may block.
         sink.finish()
     };
     owner.step(&place.tenant, control, answered).await?

@@ -98,6 +98,7 @@ impl MountedGroup {
     /// end, at most 5 s, or until `back` resolves. Then this process owns the group again, and needs the memory they
     /// hold.
     pub async fn pass_on(self, back: impl Future<Output = ()>) {
+        // Counted before the group goes, so that `none` does not resolve in between.
         self.served.0.send_modify(|groups| groups.ending += 1);
         let _ending = EndingGuard(self.served.clone());
         self.close(ShutdownStage::Passed);
@@ -119,7 +120,9 @@ impl MountedGroup {
 
     /// Takes no more calls for the group.
     pub(super) fn close(&self, closing: ShutdownStage) {
+        // First: a call that has already found the group checks this before it begins.
         self.close.send_replace(closing);
+        // By identity, as the group may have been mounted again meanwhile.
         self.served.0.send_modify(|groups| groups.owners.retain(|_, owner| !Arc::ptr_eq(owner, &self.owner)));
     }
 }

@@ -161,6 +161,8 @@ impl Owner {
         match self.newest_part(&place.tenant, &place.name, number, Some(place.made))? {
             Some(part) => Ok(part),
             None => {
+                // First whether the collection is still the same and still here: if not, the next owner has to be
+                // asked.
                 self.whole(place)?;
                 Err(Fault::internal(format!("the collection {:?} has no partition {number}", place.name)))
             }

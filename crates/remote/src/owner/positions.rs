@@ -88,8 +88,10 @@ impl Positions {
         let moved = state.last.entry((written.tenant, written.collection, written.made, partition)).or_insert(first);
         (moved.number, moved.position) = (number, position);
         if state.last.len() > COLLECTIONS_MAX {
+            // Half of the room is freed at once, so that a full map is not searched at each write.
             state.last.retain(|_, moved| number - moved.number < COLLECTIONS_MAX as u64 / 2);
         }
+        // Readers that wake up take the lock.
         drop(state);
         self.moves.send_replace(number);
     }
@@ -118,6 +120,7 @@ pub(super) async fn send(positions: &Arc<Positions>, out: &ResponseSender) -> Re
     let mut moves = positions.moves.subscribe();
     let mut after = 0;
     loop {
+        // Before the state is read: a move in between wakes the reader once more, instead of being missed.
         moves.mark_unchanged();
         let moved;
         (after, moved) = positions.since(after);

@@ -109,6 +109,7 @@ impl FlightService for Service {
         owner.owns(&request)?;
         let call = match Call::<Get>::from_json(&request.into_inner().ticket) {
             Ok(call) => call,
+            // In a message: a status could be taken for a broken link, and the call be retried.
             Err(fault) => return Ok(owner.response(all(vec![Meta::fault(fault).alone()]))),
         };
         let (out, mut messages) = mpsc::channel(AHEAD);

@@ -119,6 +119,7 @@ pub(super) async fn connect(tls: &RoleTls, address: &str) -> io::Result<TlsStrea
     let host = host_of(address);
     let name: ServerName<'static> = server_name(host).map_err(refused)?;
     let stream = TcpStream::connect(address).await?;
+    // Many calls are small: Nagle's algorithm would hold them back until the previous one is acknowledged.
     stream.set_nodelay(true)?;
     let failed = |error: io::Error| match refusal::of_tls(&error) {
         Some(found) => refused(refusal::of_server(found, host)),

@@ -83,6 +83,7 @@ impl MemoryBucket {
     pub fn deliver(&self) {
         let mut state = self.0.lock();
         for (name, bytes) in std::mem::take(&mut state.stalled) {
+            // A create never replaces: the name may have been taken meanwhile.
             state.objects.entry(name).or_insert(bytes);
         }
     }
@@ -130,6 +131,7 @@ impl MemoryBucket {
             Some((left, _)) => *left -= 1,
             None => {}
         }
+        // After the hook, which may have cut the connection.
         if state.cut { Err(ErrorKind::TimedOut.into()) } else { Ok(state) }
     }
 }
@@ -145,6 +147,7 @@ impl State {
 
     /// Returns the fault of the next create, if any.
     fn fault(&mut self) -> Option<BucketFault> {
+        // Only the first fault counts down: a later one counts from the moment at which the one before it has happened.
         match self.faults.first_mut()? {
             (0, _) => Some(self.faults.remove(0).1),
             (left, _) => {
@@ -160,11 +163,13 @@ impl Bucket for MemoryBucket {
         let mut state = self.call()?;
         match state.fault() {
             None => Ok(state.create(name, bytes)),
+            // To the caller this, `After` and `Stalled` are the same time-out: it must determine the outcome itself.
             Some(BucketFault::Before) => Err(ErrorKind::TimedOut.into()),
             Some(BucketFault::After) => {
                 state.create(name, bytes);
                 Err(ErrorKind::TimedOut.into())
             }
+            // The caller cannot tell this from the object of another writer, except by its bytes.
             Some(BucketFault::Doubled) => {
                 state.create(name, bytes);
                 Ok(Put::Exists)
@@ -199,6 +204,7 @@ impl Bucket for MemoryBucket {
 
     fn list(&self, folder: &str) -> io::Result<Vec<String>> {
         let state = self.call()?;
+        // While listings are frozen, they miss new objects and name deleted ones. A real bucket may do both.
         let below = |name: &&String| name.starts_with(folder);
         Ok(match &state.listed {
             Some(listed) => listed.iter().filter(below).cloned().collect(),
@@ -229,6 +235,7 @@ impl Upload for MemoryUpload {
     }
 
     fn finish(self: Box<Self>) -> io::Result<Put> {
+        // The upload shows only now, and like any other create it can fail, or find its name taken.
         self.bucket.put(&self.name, &self.bytes)
     }
 }

@@ -39,6 +39,7 @@ impl Patches {
 
     fn insert(&self, name: String, bytes: Vec<u8>) -> io::Result<()> {
         let mut patches = self.0.lock();
+        // The former copy goes first: its bytes must not count beside those that replace it.
         patches.remove(&name);
         let held = |patches: &HashMap<String, Arc<[u8]>>| patches.values().map(|bytes| bytes.len()).sum::<usize>();
         if held(&patches) + bytes.len() > BYTES_MAX {
@@ -83,6 +84,7 @@ struct PatchWriter {
 
 impl ObjectWriter for PatchWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        // Checked before it is complete, so that an object that cannot stay does not fill memory first.
         check(self.bytes.len() + bytes.len())?;
         self.bytes.extend_from_slice(bytes);
         Ok(())
@@ -91,6 +93,7 @@ impl ObjectWriter for PatchWriter {
     fn finish(self: Box<Self>) -> io::Result<u64> {
         let PatchWriter { patches, name, bytes } = *self;
         let len = bytes.len() as u64;
+        // Visible only now, so that no reader finds half of it.
         patches.insert(name, bytes).map(|()| len)
     }
 }

@@ -73,6 +73,7 @@ impl SharedRecords {
         if state.end.number == version {
             return Ok(None);
         }
+        // The kept changes help only a follower that lacks none before them.
         let whole = version == 0 || state.recent.front().is_none_or(|(first, _)| *first > version + 1);
         let changes = match whole {
             true => state.records.iter().map(|(name, content)| RecordChange::put(name, content.clone())).collect(),
@@ -92,6 +93,8 @@ impl SharedRecords {
     pub fn commit(&self, follows: u64, changes: &[RecordChange]) -> Result<Option<u64>, StoreError> {
         changes.iter().try_for_each(|change| check_record_name(&change.name))?;
         let mut state = self.current()?;
+        // The lock is held from the read to the append, so no thread of this process comes between. A change by another
+        // process makes the append fail.
         match state.end.number == follows {
             true => self.append(&mut state, changes),
             false => Ok(None),
@@ -112,9 +115,11 @@ impl SharedRecords {
         check_record_name(&change.name)?;
         for _ in 0..TURNS {
             let mut state = self.current()?;
+            // Nothing to do. An attempt of unknown outcome may have made the change, or another process the same one.
             if state.records.get(&change.name) == change.content.as_ref() {
                 return Ok(());
             }
+            // `None` means that another process was first: the next turn reads on before it tries again.
             if self.append(&mut state, std::slice::from_ref(&change))?.is_some() {
                 return Ok(());
             }
@@ -131,6 +136,8 @@ impl SharedRecords {
             let next = state.end.number + 1;
             for part in parts {
                 match part.records {
+                    // Links before it were deleted, so the whole link stands for all of them. A whole link that
+                    // directly follows is applied by its changes, which followers need too.
                     Some(records) if part.number != next => state.restart(records),
                     _ => state.take(part.number, part.changes),
                 }
@@ -145,6 +152,7 @@ impl SharedRecords {
         let mut content = Vec::new();
         put_changes(&mut content, changes);
         if whole {
+            // On a copy: the append may still fail, and the records must not show what was not appended.
             let mut records = state.records.clone();
             changes.iter().for_each(|change| drop(apply(&mut records, change)));
             put_u32(&mut content, records.len() as u32);
@@ -154,9 +162,11 @@ impl SharedRecords {
             }
         }
         let Some(end) = self.chain.append(&state.end, whole, &content)? else { return Ok(None) };
+        // Only now that the link is in the chain.
         state.take(end.number, changes.to_vec());
         let before = std::mem::replace(&mut state.end, end);
         if whole {
+            // Readers begin at the whole link from now on, so older links may go.
             self.chain.sweep(&before, &end, [], |_| false);
         }
         self.chain.tidy();
@@ -210,6 +220,7 @@ impl State {
     fn restart(&mut self, records: BTreeMap<String, Vec<u8>>) {
         self.bytes = records.iter().map(|(name, content)| size(name, content)).sum();
         self.records = records;
+        // The changes that lie between are unknown, and those kept must be without gaps.
         self.recent.clear();
         self.recent_bytes = 0;
     }

@@ -20,7 +20,7 @@ use std::sync::Arc;
 /// - **Errors do not reveal the outcome.** A failed put may have taken effect. Its name is never used again; nothing
 ///   refers to it, so maintenance removes it as a leftover.
 /// - **Open objects.** Deleting an open name is a bug in the caller if the implementation has no open files (a bucket).
-///   The store deletes only what no snapshot of the process pins (`maintenance/removal.rs`).
+///   The store deletes only what no snapshot of the process pins (`part/removal.rs`).
 /// - `delete` of an absent name is an error of kind [`io::ErrorKind::NotFound`], and changes nothing.
 pub trait Objects: Send + Sync + std::fmt::Debug {
     /// Begins an object under a free name.

@@ -133,12 +133,12 @@ mod tests {
         let scope = Scope::new(state.clone(), Arc::new(caller));
         let kind = |kind| HeaderMap::from_iter([(header::CONTENT_TYPE, HeaderValue::from_static(kind))]);
         // A byte of a form may take six of its document.
-        for (kind, text, least) in [
+        for (kind, text, held_min) in [
             (kind("application/json"), format!("{{\"next\":\"/{}\"}}", "x".repeat(10_000)), 10_000),
             (kind(FORM), format!("next=/{}", "\u{1}".repeat(4_000)), 24_000),
         ] {
             let sent = SubmittedForm::take(&scope, &kind, Body::from(text.clone())).await.unwrap();
-            assert!(state.bodies.held() >= least, "{} for {}", state.bodies.held(), text.len());
+            assert!(state.bodies.held() >= held_min, "{} for {}", state.bodies.held(), text.len());
             // Another one of many finds no room while they wait.
             let mut waiting = vec![sent];
             let refused = loop {

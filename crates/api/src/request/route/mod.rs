@@ -49,7 +49,13 @@ pub enum Class {
     Interactive,
     /// By a permit once the body has arrived and there is room for it: a slow sender holds none.
     Write,
-    /// By a permit for each read, with none in between. The number of open streams has its own limit.
+    /// By no permit before its handler runs: it lasts long and mostly waits. The handler limits what it uses:
+    /// - The stream of a collection takes a permit for each read, with none in between. The number of open ones is
+    ///   limited (`streams_max`).
+    /// - The packets of a search or saved search were computed before, and take no permit. Limits on connections and on
+    ///   requests of a tenant alone bound their number. Each holds one packet besides the outbox.
+    /// - The callback of a sign-in waits for its issuer, by one of a few permits for each issuer (`state::exchanges`).
+    ///   Its session then waits for a place among the registry's changes (`access::in_turn`).
     Stream,
     /// By a place in the bounded queues of password checks and of the registry's changes (`access::in_turn`). A removal
     /// of a tenant also needs one of its own few permits. Such a request waits for a sync, for files or for another

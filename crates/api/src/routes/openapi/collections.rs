@@ -169,7 +169,7 @@ fn value(kind: FieldType) -> Value {
 /// Returns the schema of a GeoJSON geometry of this kind.
 fn geometry(kind: Option<GeometryType>) -> Value {
     let position = json!({ "type": "array", "minItems": 2, "items": { "type": "number" } });
-    let list = |items: &Value, least: u64| json!({ "type": "array", "minItems": least, "items": items });
+    let list = |items: &Value, min: u64| json!({ "type": "array", "minItems": min, "items": items });
     let (line, ring) = (list(&position, 2), list(&position, 4));
     let polygon = list(&ring, 1);
     let of = |name: &str, coordinates: &Value| {

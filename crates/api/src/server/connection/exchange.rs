@@ -38,7 +38,7 @@ const STUCK_AFTER: Duration = Duration::from_millis(500);
 
 /// Handles a request.
 pub async fn run(
-    door: ConnectionHandler,
+    handler: ConnectionHandler,
     from: Connection,
     request: Request<RecvStream>,
     mut respond: SendResponse<QueuedBytes>,
@@ -51,7 +51,7 @@ pub async fn run(
         if request.headers().len() > FIELDS_MAX {
             return head_too_large().into_response();
         }
-        door.answer(from, translated(request, asks)).await
+        handler.answer(from, translated(request, asks)).await
     };
     let mut answer = pin!(answer);
     let mut response = loop {
@@ -68,7 +68,7 @@ pub async fn run(
             _ = poll_fn(|cx| respond.poll_reset(cx)) => return ExchangeEnd::Cancelled,
         }
     };
-    let (state, control) = (door.state(), ConnectionControl::default());
+    let (state, control) = (handler.state(), ConnectionControl::default());
     control.take(response.extensions_mut());
     let now = SystemTime::UNIX_EPOCH + Duration::from_micros(u64::try_from(state.now()).unwrap_or_default());
     let stall =

@@ -42,11 +42,11 @@ const CANCELLED_MAX: u64 = 1000;
 const PING_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Serves a connection until its client or `stopping` ends it.
-pub async fn serve<S>(stream: S, from: Connection, door: &ConnectionHandler, mut stopping: watch::Receiver<bool>)
+pub async fn serve<S>(stream: S, from: Connection, handler: &ConnectionHandler, mut stopping: watch::Receiver<bool>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let head_timeout = door.state().config.head_timeout;
+    let head_timeout = handler.state().config.head_timeout;
     let (stream, flood) = FrameMeter::new(stream);
     let mut connection = match tokio::time::timeout(head_timeout, builder().handshake::<_, QueuedBytes>(stream)).await {
         Ok(Ok(connection)) => connection,
@@ -65,7 +65,7 @@ where
             // This also reads and writes all frames of the connection.
             accepted = connection.accept() => match accepted {
                 Some(Ok((request, respond))) => {
-                    streams.spawn(exchange::run(door.clone(), from, request, respond, queue.clone()));
+                    streams.spawn(exchange::run(handler.clone(), from, request, respond, queue.clone()));
                 }
                 Some(Err(e)) => return tracing::debug!(error = %e, "connection ended early"),
                 None => return,

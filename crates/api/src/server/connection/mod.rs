@@ -72,18 +72,18 @@ pub async fn serve(
     address: IpAddr,
     counted: ConnectionGuard,
     tls: Option<Tls>,
-    door: ConnectionHandler,
+    handler: ConnectionHandler,
     mut stopping: watch::Receiver<bool>,
 ) {
     let from = Connection { peer: Peer::Address(address), secure: tls.is_some() };
-    let config = &door.state().config;
+    let config = &handler.state().config;
     let Some(tls) = tls else {
         let stream = StallTimeout::new(stream, config.write_stall);
-        return match &door {
+        return match &handler {
             ConnectionHandler::Http(entry) => http1::serve(stream, from, entry, stopping).await,
             // gRPC clients know in advance that a server speaks HTTP/2 (RFC 9113, 3.3).
             #[cfg(feature = "flight")]
-            ConnectionHandler::Flight(_) => http2::serve(stream, from, &door, stopping).await,
+            ConnectionHandler::Flight(_) => http2::serve(stream, from, &handler, stopping).await,
         };
     };
     let secured = async {
@@ -105,16 +105,16 @@ pub async fn serve(
         Ok(Ok(Some(stream))) => stream,
         Ok(Ok(None)) => return,
         failed => {
-            door.state().metrics.handshakes_failed.fetch_add(1, Ordering::Relaxed);
+            handler.state().metrics.handshakes_failed.fetch_add(1, Ordering::Relaxed);
             let error = failed.ok().and_then(Result::err).map(tracing::field::display);
             return tracing::debug!(client = %address, error, "no TLS handshake");
         }
     };
     // A client that negotiates nothing speaks HTTP/1.1.
     if stream.get_ref().1.alpn_protocol() == Some(tls::H2) {
-        return http2::serve(stream, from, &door, stopping).await;
+        return http2::serve(stream, from, &handler, stopping).await;
     }
-    match &door {
+    match &handler {
         ConnectionHandler::Http(entry) => http1::serve(stream, from, entry, stopping).await,
         #[cfg(feature = "flight")]
         ConnectionHandler::Flight(_) => {
@@ -143,14 +143,14 @@ pub async fn serve_monitor(stream: TcpStream, address: IpAddr, entry: Arc<Entry>
 pub async fn serve_bytes<S>(
     stream: S,
     from: Connection,
-    door: &ConnectionHandler,
+    handler: &ConnectionHandler,
     stopping: watch::Receiver<bool>,
     is_http2: bool,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    match door {
+    match handler {
         ConnectionHandler::Http(entry) if !is_http2 => http1::serve(stream, from, entry, stopping).await,
-        door => http2::serve(stream, from, door, stopping).await,
+        handler => http2::serve(stream, from, handler, stopping).await,
     }
 }

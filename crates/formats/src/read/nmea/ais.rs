@@ -60,6 +60,7 @@ impl PayloadBits {
 
     fn signed(&self, from: usize, bits: usize) -> i64 {
         let number = self.number(from, bits);
+        // Two's complement, in fields of any width.
         if number >> (bits - 1) & 1 == 1 { number - (1 << bits) } else { number }
     }
 
@@ -85,6 +86,7 @@ impl PayloadBits {
     /// Reads a position of 28 and 27 bits, in ten-thousandths of a minute.
     fn place(&self, from: usize) -> Option<(f64, f64)> {
         let (lon, lat) = (self.signed(from, 28), self.signed(from + 28, 27));
+        // 181 and 91 degrees stand for a position that is not available.
         (lon != 181 * 600_000 && lat != 91 * 600_000).then(|| (lon as f64 / 600_000.0, lat as f64 / 600_000.0))
     }
 }
@@ -112,6 +114,7 @@ pub(super) fn may_be_read(payload: &str) -> bool {
 /// Reads a message; `None` for a type without a position or a name.
 pub(super) fn read(bits: &PayloadBits) -> Result<Option<Report>, Invalid> {
     let kind = bits.number(0, 6);
+    // Type, repeat indicator and MMSI, which every message begins with, take 38 bits.
     if bits.bits() < 38 || bits.bits() < bits_min(kind) {
         return Err(Invalid::new(format!("a message of type {kind} in {} bits: was it cut off?", bits.bits())));
     }
@@ -151,6 +154,7 @@ pub(super) fn read(bits: &PayloadBits) -> Result<Option<Report>, Invalid> {
             report.name = bits.text(43, 20);
             report.place = bits.place(164);
         }
+        // Part A has the name, and part B what follows.
         24 if bits.number(38, 2) == 0 => report.name = bits.text(40, 20),
         24 => {
             report.ship_type = bits.some(40, 8, 0);
@@ -180,6 +184,8 @@ fn motion(bits: &PayloadBits, from: usize, report: &mut Report) {
 fn clock(bits: &PayloadBits) -> Option<i64> {
     let (year, month, day) = (bits.number(38, 14), bits.number(52, 4), bits.number(56, 5));
     let (hour, minute, second) = (bits.number(61, 5), bits.number(66, 6), bits.number(72, 6));
+    // A day that its month lacks converts to another date, which the way back shows. Absent values are out of range as
+    // well.
     let days = days_from_civil(year, month, day);
     let there = year > 0 && civil_from_days(days) == (year, month, day) && hour < 24 && minute < 60 && second < 60;
     there.then_some((days * 86_400 + hour * 3600 + minute * 60 + second) * 1_000_000)

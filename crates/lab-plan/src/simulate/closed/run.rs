@@ -136,6 +136,7 @@ impl Simulator<'_> {
         self.users[user].next += 1;
         let station = self.network.station.iter().position(|station| station.name == visit.station);
         let Some(turns) = station.and_then(|station| self.stations.get_mut(station)) else { return };
+        // In turn, as a balancer without knowledge of the load divides requests.
         let machine = turns.machines[turns.next % turns.machines.len()];
         turns.next += 1;
         // At least a nanosecond, so that each visit ends after it began.
@@ -158,6 +159,7 @@ impl Simulator<'_> {
             over.push(user);
         }
         self.plan(machine);
+        // Last: a user's next visit may be at this machine, and plans it again.
         over.into_iter().for_each(|user| self.go_on(user));
     }
 
@@ -169,6 +171,7 @@ impl Simulator<'_> {
         if visits > 0 {
             let (passed, busy) = ((now - machine.settled) * 1000, visits.min(machine.cores));
             machine.given += passed * busy / visits;
+            // Only time after the warm-up counts.
             machine.used += now.saturating_sub(machine.settled.max(counts_from)) * 1000 * busy;
         }
         machine.settled = now;
@@ -177,6 +180,7 @@ impl Simulator<'_> {
     /// Plans the end of a machine's first visit.
     fn plan(&mut self, number: usize) {
         let machine = &mut self.machines[number];
+        // The end planned before is void from now on: events cannot be taken out of the queue.
         machine.change += 1;
         let Some((at, _)) = machine.running.first() else { return };
         let visits = machine.running.len() as u64;

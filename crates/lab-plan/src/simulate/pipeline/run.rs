@@ -194,6 +194,7 @@ impl Simulator {
     fn crash(&mut self, worker: u32) {
         let Some(crash) = self.crash else { return };
         self.trial.deaths += 1;
+        // The queue has handed the job out already, so that no other worker takes it.
         if matches!(self.workers[worker as usize], Worker::Busy { .. }) {
             self.outstanding -= 1;
             self.trial.lost += 1;

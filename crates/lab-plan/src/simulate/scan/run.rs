@@ -122,6 +122,7 @@ impl Simulator<'_> {
                 self.expect(server);
             }
             Event::Computed { server, change } => {
+                // A batch that came or went since has planned another end.
                 if self.servers[server as usize].change == change {
                     self.computed(server, entries);
                 }
@@ -199,6 +200,7 @@ impl Simulator<'_> {
     fn hedge(&mut self, client: u32, scan: u32) {
         let now = self.now();
         let slow = &mut self.clients[client as usize];
+        // By now the client may be at its next scan, which is not the slow one.
         let Some(hedging) = self.hedging.as_mut().filter(|_| slow.scans == scan) else { return };
         let names: Vec<&str> = self.names.iter().map(String::as_str).collect();
         let rng = &mut self.rng;
@@ -216,6 +218,8 @@ impl Simulator<'_> {
                 ExecutorStep::Work(key) => {
                     let client = &mut self.clients[key.client as usize];
                     client.attempt = key.attempt;
+                    // With hedging both attempts may be queued. The one that did not start first is withdrawn, so that
+                    // it takes no place.
                     if let Some(slower) = client.attempts.started(key.attempt, now) {
                         let slower = client.key(key.client, slower);
                         self.servers[client.asked[slower.attempt] as usize].executor.leave(&slower);
@@ -226,6 +230,7 @@ impl Simulator<'_> {
                     let asked = &mut self.clients[key.client as usize];
                     asked.busy += 1;
                     asked.attempts.ended(key.attempt, End::Busy, now);
+                    // While a hedge is still queued, its answer decides.
                     if !asked.attempts.is_under_way() {
                         self.choose(key.client, entries);
                     }

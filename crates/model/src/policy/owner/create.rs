@@ -93,10 +93,16 @@ impl Create {
     pub fn put(&mut self, answer: PutOutcome) {
         self.step = match answer {
             PutOutcome::Created => CreateStep::Done(CreateOutcome::Ours),
+            // An earlier attempt of this create may have made the object: only its bytes tell.
             PutOutcome::Exists => CreateStep::Get,
+            // No other attempt is in flight, so the object cannot appear later.
             PutOutcome::Refused if !self.doubt => CreateStep::Done(CreateOutcome::Refused),
+            // With another attempt in flight, the refusal of this one says nothing of that one. After a failure, even
+            // an object that can be read may not be durable.
             PutOutcome::Refused | PutOutcome::Failed => CreateStep::Done(CreateOutcome::Unknown),
+            // Broken on purpose: a test verifies that the explorer detects it.
             PutOutcome::Lost if self.rules.breaks(Breakage::LostIsFailed) => CreateStep::Done(CreateOutcome::Refused),
+            // The object may be there already, or appear at any time from now on.
             PutOutcome::Lost => {
                 self.doubt = true;
                 CreateStep::Get
@@ -107,10 +113,13 @@ impl Create {
     /// Accepts the object found under the name.
     pub fn got(&mut self, answer: GetOutcome) {
         self.step = match answer {
+            // Readable is not yet durable: the attempt that made it has not reported success.
             GetOutcome::Ours => CreateStep::Settle,
+            // A create replaces nothing, so an attempt still in flight finds the name taken.
             GetOutcome::Theirs => CreateStep::Done(CreateOutcome::Theirs),
             // Not there yet, or deleted since: the resent object is the same.
             GetOutcome::Absent => self.again(),
+            // The object may be there. So a later refusal does not prove that it is not.
             GetOutcome::Failed => {
                 self.doubt = true;
                 self.again()
@@ -120,6 +129,7 @@ impl Create {
 
     /// Accepts whether the object that was read is durable.
     pub fn settled(&mut self, durable: bool) {
+        // Not durable, it can still be read, and may be gone after a crash: neither outcome is certain.
         self.step = CreateStep::Done(if durable { CreateOutcome::Ours } else { CreateOutcome::Unknown });
     }
 
@@ -131,6 +141,7 @@ impl Create {
     fn again(&mut self) -> CreateStep {
         self.tries += 1;
         if self.tries >= self.rules.create_tries {
+            // Not `Refused`: an attempt may still arrive.
             return CreateStep::Done(CreateOutcome::Unknown);
         }
         CreateStep::Pause(PAUSE * (1 << (self.tries - 1)))

@@ -63,8 +63,8 @@ fn a_session_at_an_issuer_counts_wherever_its_rules_are_the_same_and_nowhere_els
     assert_eq!(of(&there), of(&begun));
     assert_eq!((there.user(), there.caller().gives_until()), ("jwt:company:mary", Some(NOW + 3_600_000_000)));
     assert!(there.caller().grant.collections.covers("ships-2") && !there.caller().grant.collections.covers("vault"));
-    // Another server grants her other rights, so it asks the issuer again but keeps the record. A server that does not
-    // know the issuer does the same.
+    // Another server grants the user other rights, so it asks the issuer again but keeps the record. A server that does
+    // not know the issuer does the same.
     assert_eq!(counts(&other, &text, NOW).unwrap_err(), Unknown::Credential);
     for registry in [&other, &first, &open(Role::Reader)] {
         registry.tend_sessions(&limits, NOW).unwrap();

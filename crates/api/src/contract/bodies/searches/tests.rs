@@ -133,7 +133,7 @@ fn a_name_and_an_interval_of_polls_have_the_limits_that_the_parser_takes() {
         let saved = json!({ "keywords": "flood", "name": "x".repeat(length) });
         assert_eq!(read(&saved).is_ok(), taken, "{length} bytes");
     }
-    // The least that an operator can set.
+    // The min that an operator can set.
     let settings = SavedSettings { poll_min: Duration::ZERO, ..SavedSettings::default() };
     let [min, max] = ["minimum", "maximum"].map(|limit| properties["poll_s"][limit].as_u64().unwrap());
     for (seconds, taken) in [(min - 1, false), (min, true), (max, true), (max + 1, false)] {
