@@ -13,7 +13,7 @@ pub fn read(argument: &str) -> Result<Schema, Failure> {
     // What is there and is no file is refused when it is read, and is no spec.
     let is_there = path.exists();
     // A name alone would be a spec of one text field. It is rarely meant, and nearly always a name misspelt.
-    if !is_there && !argument.contains(':') && Path::new(argument).extension().is_some() {
+    if !is_there && !argument.contains([':', ',', ';', '=', '{']) && path.extension().is_some() {
         return Err(Failure::Usage(format!("--schema: there is no file {argument}")));
     }
     let (text, from) = if is_there {

@@ -36,6 +36,15 @@ fn first_reads_of_a_folder_log_no_error() {
 }
 
 #[test]
+fn a_schema_file_that_is_not_there_is_no_schema() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = text(folder.path());
+    let create = |schema: &str| meridian(&["create", "ships", "--schema", schema, "--data", data]);
+    create("nofile.schema.json").ended(2).says(&["--schema: there is no file nofile.schema.json"]);
+    create("name,note;meridian.id='given'").ended(0);
+}
+
+#[test]
 fn an_ephemeral_server_keeps_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let mut child = command(&["serve", "--ephemeral", "--listen", "127.0.0.1:0"])

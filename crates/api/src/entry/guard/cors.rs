@@ -10,16 +10,16 @@ use axum::response::Response;
 
 /// The request headers that a page may set, besides those that need no preflight.
 static REQUEST_HEADERS: HeaderValue = HeaderValue::from_static(
-    "Authorization, Content-Crs, Content-Encoding, Content-Type, Idempotency-Key, If-Match, If-Modified-Since, If-None-Match, If-Range, \
-     Last-Event-ID, Meridian-After, Meridian-Tenant, Meridian-Timeout, Prefer, Priority, Range, Traceparent, Tracestate, \
-     X-Request-Id",
+    "Authorization, Content-Crs, Content-Encoding, Content-Type, Idempotency-Key, If-Match, If-Modified-Since, \
+     If-None-Match, If-Range, Last-Event-ID, Meridian-After, Meridian-Tenant, Meridian-Timeout, Prefer, Priority, \
+     Range, Traceparent, Tracestate, X-Request-Id",
 );
 
 /// The response headers that a page may read, besides those readable by every page.
 static RESPONSE_HEADERS: HeaderValue = HeaderValue::from_static(
     "Accept, Accept-Ranges, Age, Allow, Content-Crs, Content-Range, ETag, Link, Location, Meridian-Consistency, \
-     Meridian-Missing, Meridian-Position, Meridian-Snapshot, Preference-Applied, RateLimit, RateLimit-Policy, Retry-After, Server-Timing, \
-     Traceparent, WWW-Authenticate, X-Request-Id",
+     Meridian-Missing, Meridian-Position, Meridian-Snapshot, Preference-Applied, RateLimit, RateLimit-Policy, \
+     Retry-After, Server-Timing, Traceparent, WWW-Authenticate, X-Request-Id",
 );
 
 /// Seconds for which a browser need not repeat a preflight. Shorter than the browsers' own cap: an origin that an
