@@ -2,7 +2,7 @@
 
 use super::pipe::{Pipe, ReaderGone};
 use super::wait::{BlockingWait, disconnected};
-use crate::protocol::problem::{Problem, Result};
+use crate::protocol::problem::{Kind, Problem, Result};
 use crate::request::overload::no_room;
 use crate::response::whole;
 use crate::state::AppState;
@@ -142,7 +142,10 @@ impl Drop for Sink {
     /// Ends the pipe, because a query that ends without a result, by a panic, must not leave its reader waiting.
     fn drop(&mut self) {
         if !self.pipe.has_ended() {
-            self.pipe.fail(Problem::internal("a query ended without a response"));
+            let why = "a query ended without a response";
+            // Not logged for a short query on the thread that read its request: there it is a try that is void.
+            let problem = if self.brief { Problem::new(Kind::Internal, why) } else { Problem::internal(why) };
+            self.pipe.fail(problem);
         }
     }
 }
