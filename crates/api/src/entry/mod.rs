@@ -11,8 +11,8 @@
 //!    recorded before and after (`access/audit`).
 //!
 //! No request over HTTP bypasses these steps. A call over Arrow Flight passes step 2 and the identification of step 4
-//! ([`Entry::caller`]), then becomes requests that pass all. The handler of the near query is not boxed, since that query is cheap enough for a
-//! box to matter.
+//! ([`Entry::caller`]), then becomes requests that pass all. The handler of the near query is not boxed, since that
+//! query is cheap enough for a box to matter.
 
 mod arrival;
 mod browser;

@@ -1,7 +1,8 @@
 //! Connections: their protocols, and refusals before any request.
 //!
 //! The layers, from the bottom: a stream that does not stall (`stall.rs`), TLS if configured (`tls.rs`), then one of
-//! two protocols. These are HTTP/1.1 (`http1.rs` over `wire.rs`, in `repoll.rs`) and HTTP/2 (`http2.rs`, one request in `exchange.rs`).
+//! two protocols. These are HTTP/1.1 (`http1.rs` over `wire.rs`, in `repoll.rs`) and HTTP/2 (`http2.rs`, one request in
+//! `exchange.rs`).
 //! The entry point above does not know about the layers.
 
 mod addresses;
