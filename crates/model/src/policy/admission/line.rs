@@ -12,6 +12,9 @@ const LATELY: Duration = Duration::from_millis(50);
 /// tiles within that time.
 const YOUNG: Duration = Duration::from_millis(150);
 
+/// Standard deviations by which arrivals must exceed starts before chance no longer explains it.
+const CHANCE: u64 = 4;
+
 /// A query that waits for its first slot.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct QueuedQuery {
@@ -19,6 +22,17 @@ pub(super) struct QueuedQuery {
     pub(super) since: At,
     pub(super) deadline: At,
     pub(super) is_write: bool,
+}
+
+/// How a queue is run. It rises until the queue is empty.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Mode {
+    /// In order of arrival. A burst that the queue can clear does not end it.
+    InOrder,
+    /// Newest first: more arrive than start, though none waits for long yet.
+    NewestFirst,
+    /// Newest first, and queries that waited for longer than [`Settings::target`] are refused.
+    Overloaded,
 }
 
 #[derive(Debug, Clone)]
@@ -33,8 +47,7 @@ pub(super) struct Line {
     filled: At,
     /// Queries started since then.
     begun: u32,
-    /// Whether the queue is overloaded; reset once it is empty. A burst that it can clear does not count.
-    overloaded: bool,
+    mode: Mode,
     /// Retry times of refused clients, by the pace at which queries start.
     pub(super) retries: RetryTimes,
 }
@@ -43,19 +56,18 @@ impl Line {
     pub(super) fn new(class: Class) -> Line {
         let (paused, waiting) = (VecDeque::new(), VecDeque::new());
         let (share, retries) = (Share::new(class.weight()), RetryTimes::default());
-        Line { share, paused, waiting, filled: At::ZERO, begun: 0, overloaded: false, retries }
+        Line { share, paused, waiting, filled: At::ZERO, begun: 0, mode: Mode::InOrder, retries }
     }
 
     pub(super) fn push(&mut self, waiting: QueuedQuery) {
         if self.waiting.is_empty() {
-            (self.filled, self.begun, self.overloaded) = (waiting.since, 0, false);
+            (self.filled, self.begun, self.mode) = (waiting.since, 0, Mode::InOrder);
             self.retries.note_calm();
         }
         self.waiting.push_back(waiting);
     }
 
-    /// Takes the next query: the oldest, or the newest while the queue is overloaded. Expired queries are taken
-    /// first, with their refusal.
+    /// Takes the next query, by the queue's mode. Expired queries are taken first, with their refusal.
     pub(super) fn pop(
         &mut self,
         now: At,
@@ -65,8 +77,10 @@ impl Line {
         if let Some((waiting, refusal)) = self.pop_expired(now, patience, settings) {
             return Some((waiting, Some(refusal)));
         }
-        let waiting =
-            if self.is_overloaded(now, patience) { self.waiting.pop_back() } else { self.waiting.pop_front() }?;
+        let waiting = match self.mode(now, patience) {
+            Mode::InOrder => self.waiting.pop_front(),
+            Mode::NewestFirst | Mode::Overloaded => self.waiting.pop_back(),
+        }?;
         let refusal = (waiting.deadline <= now).then_some(Refusal::Deadline);
         // Only started queries measure the pace of the queue.
         if refusal.is_none() {
@@ -84,7 +98,7 @@ impl Line {
         settings: &Settings,
     ) -> Option<(QueuedQuery, Refusal)> {
         let oldest = *self.waiting.front()?;
-        let wait_max = if self.is_overloaded(now, patience) { settings.target } else { patience };
+        let wait_max = if self.mode(now, patience) == Mode::Overloaded { settings.target } else { patience };
         let refusal = match oldest {
             oldest if oldest.deadline <= now => Refusal::Deadline,
             oldest if now.saturating_sub(oldest.since) > wait_max => Refusal::Waited,
@@ -100,15 +114,30 @@ impl Line {
         is_late && 2 * self.waiting.iter().filter(|waiting| waiting.is_write).count() >= self.waiting.len()
     }
 
-    /// Whether arrivals outpace service. The queue has been non-empty for longer than `patience`, or its queries would
-    /// wait that long at the current pace. While the queue grows, half of `patience` suffices. A burst does not grow
-    /// for long, and is worked off in order.
-    fn is_overloaded(&mut self, now: At, patience: Duration) -> bool {
-        self.overloaded = self.overloaded
-            || now.saturating_sub(self.filled) > patience
+    /// The mode from now on. The queue is overloaded if it has been non-empty for longer than `patience`, or its queries
+    /// would wait that long at the current pace. While it grows, half of `patience` suffices. A burst does not grow for
+    /// long, and is worked off in order.
+    fn mode(&mut self, now: At, patience: Duration) -> Mode {
+        let measured = if now.saturating_sub(self.filled) > patience
             || self.takes_longer(now, patience)
-            || self.takes_longer(now, patience / 2) && self.grows(now);
-        self.overloaded
+            || self.takes_longer(now, patience / 2) && self.grows(now)
+        {
+            Mode::Overloaded
+        } else if self.exceeds_chance() && self.grows(now) {
+            Mode::NewestFirst
+        } else {
+            Mode::InOrder
+        };
+        self.mode = self.mode.max(measured);
+        self.mode
+    }
+
+    /// Whether more queries arrived since the queue filled than started, by more than chance explains. Both counts are
+    /// taken as Poisson, so the variance of their difference is their sum. Many short queries show a flood long before
+    /// they wait for long. A few long ones do not, and wait in order.
+    fn exceeds_chance(&self) -> bool {
+        let waiting = u64::from(count(self.waiting.len()));
+        waiting.saturating_mul(waiting) > CHANCE.pow(2) * (2 * u64::from(self.begun) + waiting)
     }
 
     /// Whether the waiting queries would wait longer than `wait_max`, at the pace at which queries started since the

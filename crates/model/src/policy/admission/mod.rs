@@ -15,7 +15,8 @@
 //!
 //! Waits are bounded by time. A queue that has been non-empty for long, or holds too much, is overloaded. Its newest
 //! query runs first, and queries that waited longer than [`Settings::target`] are refused. So running queries have
-//! waited briefly, and their clients still want the result. This is adaptive LIFO and CoDel for requests (Maurer, "Fail
+//! waited briefly, and their clients still want the result. The newest already runs first once more queries have
+//! arrived than chance explains. This is adaptive LIFO and CoDel for requests (Maurer, "Fail
 //! at Scale", ACM Queue 2015).
 //!
 //! Everything here is a state machine over time that the caller passes in: the server and the simulator run the same

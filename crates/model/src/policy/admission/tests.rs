@@ -158,6 +158,26 @@ fn a_flood_is_seen_before_a_question_has_waited_long() {
 }
 
 #[test]
+fn many_short_queries_show_a_flood_before_they_wait_for_long() {
+    // Twice the capacity of a query a millisecond.
+    let (mut admission, mut since, mut waits) = (one_slot(), HashMap::new(), Vec::new());
+    let mut running = runs(&mut admission, 0, &quick(1));
+    for now in 1..400 {
+        for _ in 0..2 {
+            since.insert(self::waits(&mut admission, now, &quick(1)), now);
+        }
+        admission.leave(running, ms(1));
+        let Some(WaitOutcome::Run(ticket)) = admission.next(ms(now)) else { panic!("nothing runs at {now} ms") };
+        assert_eq!(admission.next(ms(now)), None, "refused at {now} ms");
+        waits.push(now - since.remove(&ticket).unwrap());
+        running = ticket;
+    }
+    let (early, late) = waits.split_at(150);
+    assert!(early.is_sorted() && early.last().is_some_and(|wait| *wait <= 76), "in order: {early:?}");
+    assert!(late.iter().skip(1).all(|wait| *wait == 0), "newest first: {late:?}");
+}
+
+#[test]
 fn a_burst_that_can_be_worked_off_is() {
     let (waits, refused) = waits_of(1200, |now| if now == 0 { 90 } else { 0 });
     assert_eq!((waits.len(), refused), (89, 0), "in order: {waits:?}");
