@@ -1658,7 +1658,7 @@ export interface TenantLoad {
     [k: string]: number;
   };
   /**
-   * Open streams of events.
+   * Open streams of events and packets.
    */
   streams: number;
   /**

@@ -2049,7 +2049,7 @@ export interface components {
             requests: components["schemas"]["RequestLoad"];
             /** @description Open connections. */
             connections: components["schemas"]["Level"];
-            /** @description Open streams of events. */
+            /** @description Open streams of events and packets. */
             streams: components["schemas"]["Level"];
             /** @description Running searches. */
             searches: components["schemas"]["Level"];
@@ -2171,7 +2171,7 @@ export interface components {
             };
             /**
              * Format: uint64
-             * @description Open streams of events.
+             * @description Open streams of events and packets.
              */
             streams: number;
             /**

@@ -17,7 +17,7 @@ pub fn memory() -> Option<u64> {
 /// events a second keeps 300 MB. At 50 ms or less, such a server is slower by a fifth to a quarter, so this is for
 /// processes with little memory.
 pub fn return_memory_soon(delay: Duration) {
-    #[allow(unsafe_code, reason = "the allocator has no other door to its options")]
+    #[allow(unsafe_code, reason = "the allocator takes its options in no other way")]
     // Sound: the function is that of mimalloc, which is linked into this program. It checks the index, and writes one
     // number of a static table that threads read atomically.
     unsafe {
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    #[allow(unsafe_code, reason = "the allocator has no other door to its options")]
+    #[allow(unsafe_code, reason = "the allocator takes its options in no other way")]
     fn the_option_is_that_of_the_delay() {
         // Sound: reads one number of a static table. A second is the allocator's default of this option alone.
         assert_eq!(unsafe { mi_option_get(PURGE_DELAY) }, 1000);

@@ -125,7 +125,7 @@ pub struct ServerConfig {
     /// [`ServerConfig::write_stall`]; a slower client is disconnected.
     pub answer_rate_min: u64,
 
-    /// Max open streams of events (`/collections/{c}/stream`); further ones get 503.
+    /// Max open streams of events and of packets of searches; further ones get 503.
     pub streams_max: usize,
     /// Min number of moving objects cached by a stream that reports transitions; the state of others is read from the
     /// store.

@@ -16,7 +16,7 @@ pub struct Load {
     pub requests: RequestLoad,
     /// Open connections.
     pub connections: Level,
-    /// Open streams of events.
+    /// Open streams of events and packets.
     pub streams: Level,
     /// Running searches.
     pub searches: Level,
@@ -95,7 +95,7 @@ pub struct TenantLoad {
     pub quotas: Vec<QuotaLoad>,
     /// Bytes of memory that it holds, by purpose.
     pub memory: BTreeMap<&'static str, u64>,
-    /// Open streams of events.
+    /// Open streams of events and packets.
     pub streams: u64,
     /// Running searches.
     pub searches: u64,

@@ -11,8 +11,8 @@
 //!    recorded before and after (`access/audit`).
 //!
 //! No request over HTTP bypasses these steps. A call over Arrow Flight passes step 2 and the identification of step 4
-//! ([`Entry::caller`]), then becomes requests that pass all. The handler of the near query is not boxed, since that
-//! query is cheap enough for a box to matter.
+//! ([`Entry::caller`]), then becomes requests that pass all; one that becomes none passes the observation of step 1.
+//! The handler of the near query is not boxed, since that query is cheap enough for a box to matter.
 
 mod arrival;
 mod browser;
@@ -167,6 +167,26 @@ impl Entry {
         self.guard.admit(method, uri, headers)?;
         let arrival = self.arrival(connection, Instant::now(), headers)?;
         caller::identify(&self.state, &self.guard, &arrival, Access::Needs(Action::Read, Resource::Collections), head)
+    }
+
+    /// Observes a Flight call that became no request, with its status over HTTP. It is observed at its end, since only
+    /// then is it known that it became none.
+    #[cfg(feature = "flight")]
+    pub fn observe_call(
+        &self,
+        connection: Connection,
+        at: Instant,
+        head: (&Method, &Uri, &HeaderMap),
+        status: StatusCode,
+        response: &mut Response,
+    ) {
+        let arrival = self.arrival(connection, at, head.2).ok();
+        let is_known = || arrival.as_ref().is_some_and(|from| caller::is_known(&self.state, &self.guard, from, head));
+        let (mut observation, _) = Observation::begin(&self.state, at, head, is_known);
+        observation.client = arrival.as_ref().and_then(|arrival| arrival.client);
+        let own = std::mem::replace(response.status_mut(), status);
+        observation.end(response);
+        *response.status_mut() = own;
     }
 
     /// Performs steps 2 to 7. Rare futures are boxed, since every request's future reserves room for everything that it

@@ -11,6 +11,8 @@ use axum::body::Body;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, header};
 use axum::response::Response;
 use meridian_admission::identity::Caller;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::time::{Duration, Instant};
 use tonic::Status;
 
@@ -47,6 +49,8 @@ pub struct CallContext {
     pub caller: Caller,
     /// Accounts for the memory of its messages.
     pub meter: Meter,
+    /// Set once a request of it was sent.
+    pub asked: Arc<AtomicBool>,
 }
 
 /// A call in progress.
@@ -68,7 +72,7 @@ impl Call {
     /// A fault of the server.
     pub fn of<T>(request: &tonic::Request<T>) -> Result<Call, Status> {
         let arrived = request.extensions().get::<CallContext>().cloned();
-        let arrived = arrived.ok_or_else(|| status::internal("a call that did not come in by the door"))?;
+        let arrived = arrived.ok_or_else(|| status::internal("a call that did not pass the entry point"))?;
         let all = request.metadata().clone().into_headers();
         let mut headers = HeaderMap::new();
         for name in &PASSED {
@@ -140,6 +144,7 @@ impl Call {
     /// # Errors
     /// The problem of the response, as a status.
     pub async fn send(&self, entry: &Entry, request: Request<Body>) -> Result<Response, Status> {
+        self.arrived.asked.store(true, Ordering::Relaxed);
         // Boxed, because the future of a request is large.
         let response = Box::pin(entry.answer(self.arrived.connection, request)).await;
         match response.status().is_success() {

@@ -2,7 +2,8 @@
 //!
 //! Each call becomes a request for a route of the route table, and passes the entry point like any other. Callers,
 //! access, quotas, admission, deadlines, audit, metrics and log lines are therefore the same as for HTTP. The response
-//! becomes Flight messages: its Arrow stream is split into messages, and a problem becomes a status.
+//! becomes Flight messages: its Arrow stream is split into messages, and a problem becomes a status. A call that
+//! becomes no request is observed itself, as a request without a route.
 //!
 //! - `GetFlightInfo`, `GetSchema`: a question (`question.rs`) becomes a request for a description of its answer, with
 //!   signed tickets (`ticket.rs`).
@@ -37,7 +38,9 @@ use question::FlightQuery;
 use service::Service;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use ticket::{Ticket, Tickets};
+use tokio::time::Instant;
 use tonic::codegen::Service as _;
 
 /// Max bytes of a message beyond those of its record batch.
@@ -97,8 +100,23 @@ impl Flight {
         self.entry.state()
     }
 
-    /// Handles a call. Its caller is identified before its messages are read.
+    /// Handles a call, and observes it if it becomes no request.
     pub async fn answer<B: Incoming>(&self, connection: Connection, request: Request<B>) -> Response {
+        let at = Instant::now();
+        let (method, uri, headers) = (request.method().clone(), request.uri().clone(), request.headers().clone());
+        let asked = Arc::new(AtomicBool::new(false));
+        let mut response = self.call(connection, request, asked.clone()).await;
+        let status = status::over_http(&response);
+        // A write that is accepted begins its requests later.
+        let is_open = uri.path() == DO_PUT && status.is_success();
+        if !is_open && !asked.load(Ordering::Relaxed) {
+            self.entry.observe_call(connection, at, (&method, &uri, &headers), status, &mut response);
+        }
+        response
+    }
+
+    /// Handles a call. Its caller is identified before its messages are read. `asked` is set if it becomes a request.
+    async fn call<B: Incoming>(&self, connection: Connection, request: Request<B>, asked: Arc<AtomicBool>) -> Response {
         let (mut parts, body) = request.into_parts();
         let media_type = parts.headers.get(header::CONTENT_TYPE).map_or(&[][..], |value| value.as_bytes());
         if !is_grpc(media_type) {
@@ -115,7 +133,7 @@ impl Flight {
         let state = self.state();
         let is_put = parts.uri.path() == DO_PUT;
         let meter = Meter::new(&state.config, state.bodies.of(&caller.tenant));
-        parts.extensions.insert(CallContext { connection, caller, meter: meter.clone() });
+        parts.extensions.insert(CallContext { connection, caller, meter: meter.clone(), asked });
         let body = match is_put {
             true => Metered::large(body, meter),
             false => Metered::small(body, &state.config),

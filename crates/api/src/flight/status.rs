@@ -92,6 +92,25 @@ fn code(status: StatusCode, kind: &str) -> Code {
     }
 }
 
+/// Returns the status over HTTP of a call's response, whose own status is 200 even for a refusal.
+pub fn over_http(response: &Response) -> StatusCode {
+    let headers = response.headers();
+    let Some(code) = headers.get("grpc-status") else { return response.status() };
+    match Code::from_bytes(code.as_bytes()) {
+        Code::Ok => StatusCode::OK,
+        Code::Unauthenticated => StatusCode::UNAUTHORIZED,
+        Code::PermissionDenied => StatusCode::FORBIDDEN,
+        Code::NotFound => StatusCode::NOT_FOUND,
+        Code::Unimplemented => StatusCode::METHOD_NOT_ALLOWED,
+        Code::DeadlineExceeded => StatusCode::REQUEST_TIMEOUT,
+        Code::FailedPrecondition => StatusCode::GONE,
+        Code::ResourceExhausted => StatusCode::SERVICE_UNAVAILABLE,
+        // The library has this code, without a problem, for messages that are no Protobuf.
+        Code::Internal if headers.contains_key(PROBLEM) => StatusCode::INTERNAL_SERVER_ERROR,
+        _ => StatusCode::BAD_REQUEST,
+    }
+}
+
 /// Returns the status for a fault of the server, and logs the cause.
 pub fn internal(cause: impl std::fmt::Display) -> Status {
     of_problem(&Problem::internal(cause))
@@ -160,6 +179,19 @@ mod tests {
         assert_eq!(code(Kind::KeyReused), Code::InvalidArgument);
         assert_eq!(code(Kind::QuotaExceeded), Code::ResourceExhausted);
         assert_eq!(code(Kind::Gone), Code::FailedPrecondition);
+    }
+
+    #[test]
+    fn a_refusal_counts_as_over_http() {
+        let over_http = |status: Status| super::over_http(&status.into_http()).as_u16();
+        use Kind::{Forbidden, Gone, Internal, NotFound, Overloaded, Unauthorized};
+        for kind in [Unauthorized, Forbidden, NotFound, Gone, Overloaded, Internal] {
+            let problem = || Problem::new(kind, "x");
+            assert_eq!(over_http(of_refusal(problem())), problem().status().as_u16(), "{kind:?}");
+        }
+        assert_eq!(over_http(Status::unimplemented("x")), 405);
+        assert_eq!(over_http(Status::internal("no Protobuf")), 400, "a fault of the client");
+        assert_eq!(super::over_http(&StatusCode::UNSUPPORTED_MEDIA_TYPE.into_response()).as_u16(), 415);
     }
 
     #[test]

@@ -3,7 +3,9 @@
 use crate::protocol::problem::{Kind, Problem, Result};
 use crate::request::overload;
 use crate::request::route::{Access, Action, Resource, Route};
+use crate::request::scope::Scope;
 use crate::state::AppState;
+use crate::state::event_streams::StreamSlot;
 use axum::http::Method;
 use meridian_admission::identity::Identity;
 use meridian_admission::{Ledger, RequestPermit};
@@ -65,6 +67,20 @@ pub fn enter<'a>(
         }
     };
     ledger.enter(rates, at).map_err(exceeded)
+}
+
+/// Takes a slot for a stream of events or packets.
+///
+/// # Errors
+/// 503 if the server has none, 429 if the caller's tenant may have no more.
+pub fn stream_slot(state: &Scope) -> Result<StreamSlot> {
+    // The tenant's own quota first: its 429 names a cause that the client can change.
+    let held = state.caller().ledger.hold(Quota::Streams).map_err(|over| exceeded(state, over))?;
+    state.live.take(&state.caller().tenant, held).ok_or_else(|| {
+        let max = state.config.streams_max;
+        let detail = format!("{} streams are open, of {max} in all: try again", state.live.open());
+        overload::overloaded(state, detail, max)
+    })
 }
 
 /// Returns the problem for a request beyond a quota, with the headers of draft-ietf-httpapi-ratelimit-headers.

@@ -4,17 +4,19 @@
 //! that it received (`Last-Event-ID`, or `after`) and gets what follows. Packets are sent one at a time as the system
 //! accepts them. So a slow client delays only itself, and holds one packet besides the outbox. A client that reads
 //! nothing for [`crate::ServerConfig::write_stall`] is disconnected. One that closes its WebSocket is noticed at once,
-//! even while it reads nothing.
+//! even while it reads nothing. Each reader has one of the slots for streams until it ends.
 
 use super::{find, gone};
 use crate::protocol::params::Params;
 use crate::protocol::problem::{Problem, Result};
 use crate::request::context::Context;
 use crate::request::dispatch::Path;
+use crate::request::quota;
 use crate::request::scope::Scope;
 use crate::response::respond;
 use crate::response::socket::{CloseCode, OptionalUpgrade, SocketSender, Upgrade};
 use crate::response::sse::{self, SseSender};
+use crate::state::event_streams::StreamSlot;
 use axum::http::HeaderName;
 use axum::response::Response;
 use meridian_federation::{Outbox, Reader};
@@ -41,7 +43,8 @@ pub async fn get(
     if socket.is_none() && search.outbox.is_over_before(from) {
         return Ok(respond::no_content());
     }
-    Ok(stream(&search.outbox, Some(from), socket, RETRY))
+    let slot = quota::stream_slot(&state)?;
+    Ok(stream(&search.outbox, Some(from), socket, RETRY, slot))
 }
 
 /// Returns the number of the first packet that a client requests, if any.
@@ -66,23 +69,29 @@ pub(super) fn position(context: &Context) -> Result<Option<u64>> {
 ///
 /// # Errors
 /// 410 if that number is no longer kept.
-pub(super) fn stream(outbox: &Arc<Outbox>, from: Option<u64>, socket: Option<Upgrade>, head: &'static str) -> Response {
+pub(super) fn stream(
+    outbox: &Arc<Outbox>,
+    from: Option<u64>,
+    socket: Option<Upgrade>,
+    head: &'static str,
+    slot: StreamSlot,
+) -> Response {
     let reader = match from {
         Some(from) => outbox.read(from),
         None => Ok(outbox.read_kept()),
     };
     match (reader, socket) {
         (Err(kept), _) => gone(kept.first),
-        (Ok(reader), Some(upgrade)) => upgrade.carry(move |to| send(to, reader)),
+        (Ok(reader), Some(upgrade)) => upgrade.carry(move |to| send(to, reader, slot)),
         (Ok(reader), None) => {
             let (to, response) = sse::stream(head);
-            tokio::spawn(send_events(to, reader));
+            tokio::spawn(send_events(to, reader, slot));
             response
         }
     }
 }
 
-async fn send(mut to: SocketSender, mut reader: Reader) {
+async fn send(mut to: SocketSender, mut reader: Reader, _slot: StreamSlot) {
     loop {
         let sent = tokio::select! {
             packet = reader.next() => match packet {
@@ -99,7 +108,7 @@ async fn send(mut to: SocketSender, mut reader: Reader) {
 }
 
 /// Sends packets, taking at most one ahead of the client, because the outbox counts a taken packet as read.
-async fn send_events(mut to: SseSender, mut reader: Reader) {
+async fn send_events(mut to: SseSender, mut reader: Reader, _slot: StreamSlot) {
     loop {
         let event = tokio::select! {
             packet = reader.next() => match packet {

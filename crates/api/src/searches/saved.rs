@@ -9,6 +9,7 @@ use crate::request::body;
 use crate::request::context::Context;
 use crate::request::dispatch::Path;
 use crate::request::errors;
+use crate::request::quota;
 use crate::request::scope::Scope;
 use crate::response::respond;
 use crate::response::socket::OptionalUpgrade;
@@ -115,8 +116,9 @@ pub async fn stream(
 ) -> Result<Response> {
     let from = packets::position(&context)?;
     let search = find(&state, &id)?;
+    let slot = quota::stream_slot(&state)?;
     // The search keeps running without readers, so browsers need not reconnect quickly.
-    Ok(packets::stream(&search.outbox, from, socket, ""))
+    Ok(packets::stream(&search.outbox, from, socket, "", slot))
 }
 
 /// Returns the saved search with this id.

@@ -1,4 +1,4 @@
-//! The open streams, and how they are notified of new writes.
+//! The open streams of events and packets, and how those of events are notified of new writes.
 
 use crate::state::readers::{RETRY_INTERVAL, Readers};
 use meridian_admission::{ByteBudget, ByteShare, QuotaPermit};

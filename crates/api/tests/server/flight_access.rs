@@ -4,7 +4,7 @@ use crate::flight_client::{Client, messages, refused, ticket};
 use crate::kinds::Shared;
 use crate::support::point;
 use arrow_array::{RecordBatch, StringArray};
-use arrow_flight::FlightDescriptor;
+use arrow_flight::{FlightDescriptor, Ticket};
 use arrow_schema::{DataType, Field, Schema};
 use serde_json::json;
 use std::sync::Arc;
@@ -40,6 +40,37 @@ fn a_caller_without_a_valid_token_gets_nothing() {
     let pair = data_encoding::BASE64.encode(format!("me:{}", shared.reader).as_bytes());
     basic.headers.push(("authorization", format!("Basic {pair}")));
     assert!(basic.info(&question).is_ok());
+}
+
+#[test]
+fn calls_that_become_no_request_are_counted_and_have_an_id() {
+    let shared = Shared::start();
+    // Requests over Flight that have no route, by status.
+    let counted = |status: u16| {
+        let metrics = shared.ask(&shared.operator, "GET", "/metrics").text();
+        let labels = "http_request_method=\"POST\",http_route=\"\"";
+        let name = "http_server_request_duration_seconds_count";
+        let line = format!("{name}{{{labels},http_response_status_code=\"{status}\"}} ");
+        metrics.lines().find_map(|found| found.strip_prefix(&line)?.parse().ok()).unwrap_or(0u64)
+    };
+    let mut reader = Client::with_token(&shared.server, &shared.reader);
+    reader.headers.push(("x-request-id", "mine-1".to_owned()));
+    assert_eq!(reader.handshake().unwrap().get("x-request-id").unwrap(), "mine-1");
+    let wrong = Ticket { ticket: b"x".to_vec().into() };
+    let refusal = refused(reader.get(wrong), Code::InvalidArgument, "ticket");
+    assert_eq!(refusal.metadata().get("x-request-id").unwrap(), "mine-1");
+    let nobody = Client::new(&shared.server);
+    let refusal = refused(nobody.list(""), Code::Unauthenticated, "token");
+    assert_eq!(refusal.metadata().get("x-request-id").unwrap().to_str().unwrap().len(), 16);
+    let descriptor = FlightDescriptor::new_path(vec!["ships".into()]);
+    refused(reader.put(messages(descriptor, &names())).1, Code::PermissionDenied, "reader");
+    assert_eq!([200, 400, 401, 403].map(counted), [1; 4]);
+    // Others count as their requests alone.
+    assert!(reader.list("").is_ok());
+    refused(reader.info(&json!({"collection": "nothing"})), Code::NotFound, "nothing");
+    let writer = Client::with_token(&shared.server, &shared.writer);
+    writer.put(messages(FlightDescriptor::new_path(vec!["ships".into()]), &names())).1.unwrap();
+    assert_eq!([200, 400, 401, 403, 404].map(counted), [1, 1, 1, 1, 0]);
 }
 
 #[test]

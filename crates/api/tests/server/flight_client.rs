@@ -5,7 +5,8 @@ use arrow_array::RecordBatch;
 use arrow_flight::flight_service_client::FlightServiceClient;
 use arrow_flight::utils::flight_data_to_batches;
 use arrow_flight::{
-    Criteria, FlightData, FlightDescriptor, FlightEndpoint, FlightInfo, PutResult, SchemaResult, Ticket,
+    Criteria, FlightData, FlightDescriptor, FlightEndpoint, FlightInfo, HandshakeRequest, PutResult, SchemaResult,
+    Ticket,
 };
 use arrow_ipc::reader::StreamReader;
 use arrow_ipc::writer::{DictionaryTracker, IpcDataGenerator, IpcWriteContext, IpcWriteOptions};
@@ -14,6 +15,7 @@ use futures_util::{StreamExt, stream};
 use serde_json::Value;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc::Sender;
+use tonic::metadata::MetadataMap;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Request, Status, Streaming};
 
@@ -65,6 +67,13 @@ impl Client {
             request.metadata_mut().insert(*name, value.parse().unwrap());
         }
         request
+    }
+
+    /// Returns the metadata of the response to a handshake.
+    pub fn handshake(&self) -> Result<MetadataMap, Status> {
+        let request = self.request(stream::empty::<HandshakeRequest>());
+        let mut client = self.client.clone();
+        self.runtime.block_on(client.handshake(request)).map(|response| response.metadata().clone())
     }
 
     pub fn describe(&self, descriptor: FlightDescriptor) -> Result<FlightInfo, Status> {

@@ -1,8 +1,11 @@
 //! Quotas of searches, saved searches, and what a search reads.
 
+use crate::events::Events;
 use crate::quotas::{JSON, Shared, refused};
-use crate::support::point;
+use crate::support::{Response, Server, point, read_head, send};
+use meridian_api::ServerConfig;
 use serde_json::{Value, json};
+use std::io::BufReader;
 use std::time::{Duration, Instant};
 
 #[test]
@@ -74,6 +77,49 @@ fn searches_at_a_time_are_bounded() {
             assert!(begun.elapsed() < Duration::from_secs(30), "the place never came free");
         };
         assert!(answer.json()["search"].is_string());
+    }
+}
+
+/// Returns the path of the packets of a saved search.
+fn packets_of_saved(made: &Response) -> String {
+    assert_eq!(made.status, 201, "{}", made.text());
+    format!("/saved-searches/{}/packets", made.json()["id"].as_str().unwrap())
+}
+
+#[test]
+fn readers_of_packets_count_as_streams_of_their_tenant_until_they_leave() {
+    let shared = Shared::start(json!({"streams": 1}));
+    let made = shared.ask(&shared.harbour, "POST", "/saved-searches", &[JSON], br#"{"keywords":"a"}"#);
+    let (path, bearer) = (packets_of_saved(&made), format!("Bearer {}", shared.harbour));
+    let open = || {
+        let mut stream = shared.server.connect();
+        send(&mut stream, "GET", &path, &[("authorization", &bearer)], b"");
+        let status = read_head(&mut BufReader::new(&stream)).unwrap().0;
+        (stream, status)
+    };
+    let (reader, status) = open();
+    assert_eq!(status, 200);
+    refused(&shared.get(&path), "streams", 1);
+    refused(&shared.get("/collections/ships/stream"), "streams", 1);
+    drop(reader);
+    let begun = Instant::now();
+    while open().1 != 200 {
+        assert!(begun.elapsed() < Duration::from_secs(30), "the place never came free");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn readers_of_packets_beyond_the_streams_of_the_server_are_refused() {
+    let server = Server::with(ServerConfig { streams_max: 1, ..ServerConfig::default() });
+    let question = br#"{"keywords":"a"}"#;
+    let saved = packets_of_saved(&server.post("/saved-searches", "application/json", question));
+    let begun = server.post("/searches", "application/json", question).json();
+    let search = format!("/searches/{}/packets", begun["search"].as_str().unwrap());
+    let _reader = Events::open(&server, &saved, None);
+    for path in [saved, search] {
+        let problem = server.get(&path).problem(503);
+        assert!(problem["detail"].as_str().unwrap().contains("of 1 in all"), "{problem}");
     }
 }
 

@@ -15,8 +15,8 @@ const REQUEST_BYTES: u64 = 4 * MIB;
 /// socket. The third is the buffers of a WebSocket with an incoming message. Other data queued for the client counts as
 /// responses.
 const CONNECTION_BYTES: u64 = 192 << 10;
-/// Memory of a stream of events besides its connection, the current message and its conditions: its tasks and short
-/// messages.
+/// Memory of a stream besides its connection: its tasks and short messages, or a packet. The current message and the
+/// conditions of a stream of events count elsewhere.
 const STREAM_BYTES: u64 = 32 << 10;
 /// Memory of a remembered object: its hash, a time, and its position.
 const OBJECT_BYTES: u64 = 64;

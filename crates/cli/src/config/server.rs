@@ -243,7 +243,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         0,
         GIB
     ),
-    count!("streams.max", "Max open streams of events; more get 503.", server.streams_max, 0, 1_000_000),
+    count!("streams.max", "Max open streams of events and packets; more get 503.", server.streams_max, 0, 1_000_000),
     count!(
         "streams.objects_max",
         "Moving objects that a stream with `when` remembers, at least; it looks up others.",

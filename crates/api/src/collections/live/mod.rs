@@ -28,10 +28,8 @@ use crate::request::overload::overloaded;
 use crate::request::quota;
 use crate::request::scope::Scope;
 use crate::response::socket::OptionalUpgrade;
-use crate::state::event_streams::StreamSlot;
 use axum::response::Response;
 use follow::Follower;
-use meridian_model::policy::quota::Quota;
 use message::Framing;
 use request::StreamRequest;
 pub use request::position;
@@ -48,7 +46,7 @@ pub async fn get(
 ) -> Result<Response> {
     let collection = state.collection(&name)?;
     let request = StreamRequest::take(&context, &*collection)?;
-    let slot = slot(&state)?;
+    let slot = quota::stream_slot(&state)?;
     let bytes = PARSED_TIMES * context.query.as_deref().map_or(0, str::len);
     // From a separate pool, for which no client is evicted: a stream keeps its conditions even while idle, for up to an
     // hour.
@@ -72,17 +70,4 @@ pub async fn get(
 /// Returns the problem for a position beyond the newest write of the collection.
 fn not_yet(name: &str, text: &str, newest: &str) -> Problem {
     Problem::parameter(name, format!("the position {text:?} is yet to come: the newest is {newest}"))
-}
-
-/// A slot for a stream.
-///
-/// # Errors
-/// 503 if the server has none, 429 if the caller's tenant may have no more.
-fn slot(state: &Scope) -> Result<StreamSlot> {
-    // The tenant's own quota first: its 429 names a cause that the client can change.
-    let held = state.caller().ledger.hold(Quota::Streams).map_err(|exceeded| quota::exceeded(state, exceeded))?;
-    state.live.take(&state.caller().tenant, held).ok_or_else(|| {
-        let max = state.config.streams_max;
-        overloaded(state, format!("{} streams are open, of {max} in all: try again", state.live.open()), max)
-    })
 }

@@ -50,10 +50,10 @@ pub enum Class {
     /// By a permit once the body has arrived and there is room for it: a slow sender holds none.
     Write,
     /// By no permit before its handler runs: it lasts long and mostly waits. The handler limits what it uses:
-    /// - The stream of a collection takes a permit for each read, with none in between. The number of open ones is
-    ///   limited (`streams_max`).
-    /// - The packets of a search or saved search were computed before, and take no permit. Limits on connections and on
-    ///   requests of a tenant alone bound their number. Each holds one packet besides the outbox.
+    /// - The stream of a collection takes a permit for each read, with none in between.
+    /// - The packets of a search or saved search were computed before, and take no permit. Each of their readers holds
+    ///   one packet besides the outbox. The number of open ones and of streams of collections is limited
+    ///   (`streams_max`).
     /// - The callback of a sign-in waits for its issuer, by one of a few permits for each issuer (`state::exchanges`).
     ///   Its session then waits for a place among the registry's changes (`access::in_turn`).
     Stream,

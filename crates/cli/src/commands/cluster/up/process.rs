@@ -79,7 +79,7 @@ impl Drop for Process {
 
 /// Makes a process end when this one does, for whatever reason.
 #[cfg(target_os = "linux")]
-#[allow(unsafe_code, reason = "the standard library has no other door to what happens between fork and exec")]
+#[allow(unsafe_code, reason = "the standard library gives no other access to what happens between fork and exec")]
 fn end_with_parent(command: &mut Command) {
     use rustix::process::{Signal, getpid, getppid, set_parent_process_death_signal};
     let parent = getpid();
