@@ -21,6 +21,7 @@ mod response;
 mod service;
 mod status;
 mod ticket;
+mod unary;
 
 use crate::entry::{Entry, Incoming};
 use crate::protocol::connection_control::ReadTimeout;
@@ -53,6 +54,8 @@ const SMALL_MESSAGE_BYTES_MAX: usize = 1 << 20;
 const GRPC: &str = "application/grpc";
 /// The path of the only call whose messages may be as large as bodies.
 const DO_PUT: &str = "/arrow.flight.protocol.FlightService/DoPut";
+/// The path of the call whose messages are charged one by one (`response.rs`).
+const DO_GET: &str = "/arrow.flight.protocol.FlightService/DoGet";
 
 /// Returns the target of the request that a command becomes, for `crate::fuzzed`.
 ///
@@ -131,8 +134,9 @@ impl Flight {
             Err(problem) => return status::of_refusal(problem).into_http(),
         };
         let state = self.state();
-        let is_put = parts.uri.path() == DO_PUT;
-        let meter = Meter::new(&state.config, state.bodies.of(&caller.tenant));
+        let (is_put, is_get) = (parts.uri.path() == DO_PUT, parts.uri.path() == DO_GET);
+        let (meter, answers) =
+            (Meter::new(&state.config, state.bodies.of(&caller.tenant)), state.answers.of(&caller.tenant));
         parts.extensions.insert(CallContext { connection, caller, meter: meter.clone(), asked });
         let body = match is_put {
             true => Metered::large(body, meter),
@@ -145,6 +149,9 @@ impl Flight {
         match service.call(Request::from_parts(parts, body)).await {
             Ok(response) => {
                 let mut response = response.map(Body::new);
+                if !is_put && !is_get {
+                    return unary::charged(response, &answers, state).await;
+                }
                 if is_put {
                     // A client may leave the results unread until it has sent everything.
                     response.extensions_mut().insert(ReadTimeout(state.config.stream_lifetime));

@@ -125,6 +125,9 @@ pub struct DiskObjects {
     dir: PathBuf,
 }
 
+/// Bytes after which an object being written is synced, as it will be at its end. A journaling file system makes a sync
+/// of one file wait for the data of others, so a large object would hold up every group of writes to the log meanwhile.
+const SYNC_BYTES: u64 = 8 << 20;
 /// Suffix of a file being written to replace another.
 pub(crate) const HALF: &str = ".new";
 
@@ -138,14 +141,14 @@ impl DiskObjects {
 impl Objects for DiskObjects {
     fn put(&self, name: &str) -> io::Result<Box<dyn ObjectWriter>> {
         let file = self.disk.open(&self.dir.join(name), OpenMode::CreateNew)?;
-        Ok(Box::new(DiskWriter { file, offset: 0, rename: None }))
+        Ok(Box::new(DiskWriter::new(file, None)))
     }
 
     fn replace(&self, name: &str) -> io::Result<Box<dyn ObjectWriter>> {
         // Written under a temporary name: until it is complete, readers find the old content.
         let beside = self.dir.join(format!("{name}{HALF}"));
         let file = self.disk.open(&beside, OpenMode::Create)?;
-        Ok(Box::new(DiskWriter { file, offset: 0, rename: Some((self.disk.clone(), beside, self.dir.join(name))) }))
+        Ok(Box::new(DiskWriter::new(file, Some((self.disk.clone(), beside, self.dir.join(name))))))
     }
 
     fn open(&self, name: &str) -> io::Result<Arc<dyn Object>> {
@@ -185,14 +188,26 @@ impl Object for DiskObject {
 struct DiskWriter {
     file: Arc<dyn DiskFile>,
     offset: u64,
+    /// Bytes that are synced.
+    synced: u64,
     /// The rename that gives the complete file its name: disk, from, to.
     rename: Option<(Arc<dyn Disk>, PathBuf, PathBuf)>,
+}
+
+impl DiskWriter {
+    fn new(file: Arc<dyn DiskFile>, rename: Option<(Arc<dyn Disk>, PathBuf, PathBuf)>) -> DiskWriter {
+        DiskWriter { file, offset: 0, synced: 0, rename }
+    }
 }
 
 impl ObjectWriter for DiskWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.file.write_at(self.offset, bytes)?;
         self.offset += bytes.len() as u64;
+        if self.offset - self.synced >= SYNC_BYTES {
+            self.file.sync()?;
+            self.synced = self.offset;
+        }
         Ok(())
     }
 
