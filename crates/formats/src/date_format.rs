@@ -51,6 +51,7 @@ const CUSTOMARY: &[&str] = &[
     "%b %d, %Y",
     "%d-%b-%Y",
     "%d-%b-%y",
+    "%Y%m%d",
 ];
 
 impl DateFormat {

@@ -7,7 +7,7 @@ const CUSTOMARY = [
   '%d-%m-%Y %H:%M:%S', '%d-%m-%Y %H:%M:%S%.f', '%d-%m-%Y %H:%M', '%d-%m-%Y', '%Y/%m/%d %H:%M:%S%z', '%Y/%m/%d %H:%M:%S%.f%z', '%Y/%m/%d %H:%M:%S',
   '%Y/%m/%d %H:%M:%S%.f', '%Y/%m/%d %H:%M', '%Y/%m/%d', '%Y.%m.%d %H:%M:%S', '%Y.%m.%d %H:%M:%S%.f', '%Y-%m-%d %H:%M:%S %z', '%Y%m%dT%H%M%S%z',
   '%Y%m%dT%H%M%SZ', '%Y%m%d%H%M%S', '%a, %d %b %Y %H:%M:%S %z', '%d %b %Y %H:%M:%S', '%d %b %Y %H:%M', '%d %b %Y', '%b %d, %Y', '%d-%b-%Y',
-  '%d-%b-%y',
+  '%d-%b-%y', '%Y%m%d',
 ] as const;
 
 const MONTHS = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec'];

@@ -6,8 +6,8 @@ use crate::options::{OnError, ReadOptions};
 use meridian_model::{FieldType, GeometryType};
 use std::collections::HashSet;
 
-/// Max texts of a column that are inspected, and max bytes of each.
-const TEXTS_MAX: usize = 100;
+/// Max texts, and max numbers, of a column that are inspected, and max bytes of each text.
+const VALUES_MAX: usize = 100;
 const TEXT_BYTES: usize = 64;
 /// Among this many values one may be a text by mistake: `n/a` in a column of numbers.
 pub(crate) const FEW: usize = 10;
@@ -31,8 +31,12 @@ pub(crate) struct Column {
     pub(crate) days: bool,
     /// Whether words in it can be declared to mean no value: unquoted cells of a table.
     pub(super) bare: bool,
+    /// Whether its values are cells of a text table.
+    pub(super) cells: bool,
     /// The first of its texts that are of no other kind.
     pub(super) texts: Vec<String>,
+    /// The first of its numbers, or of its times in microseconds.
+    pub(super) numbers: Vec<f64>,
 }
 
 /// Whether the ids of a sample are all present and distinct.
@@ -55,7 +59,9 @@ impl Column {
             trend: NumberTrend::default(),
             days: false,
             bare: false,
+            cells: false,
             texts: Vec::new(),
+            numbers: Vec::new(),
         }
     }
 
@@ -64,8 +70,16 @@ impl Column {
         self.kinds |= kinds::TEXT;
         self.values += 1;
         self.plain += 1;
-        if self.texts.len() < TEXTS_MAX {
+        if self.texts.len() < VALUES_MAX {
             self.texts.push(text[..text.floor_char_boundary(TEXT_BYTES)].to_owned());
+        }
+    }
+
+    /// Records a number, or a time in microseconds.
+    pub(super) fn saw_number(&mut self, value: f64) {
+        self.trend.note(value);
+        if self.numbers.len() < VALUES_MAX {
+            self.numbers.push(value);
         }
     }
 

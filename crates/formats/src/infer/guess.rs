@@ -80,7 +80,7 @@ impl Guess {
     /// Records a number in a column.
     pub(crate) fn saw_number(&mut self, column: usize, kind: u8, value: f64) {
         self.saw(column, kind);
-        self.columns[column].trend.note(value);
+        self.columns[column].saw_number(value);
     }
 
     /// Records a text in a column, which may be a time.

@@ -6,6 +6,7 @@ mod guess;
 mod json;
 mod kinds;
 mod notes;
+mod numbers;
 mod places;
 mod table;
 mod trend;

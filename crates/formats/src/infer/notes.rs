@@ -1,8 +1,8 @@
 //! Notes for the user of a load: interpretations of a sample that were considered and not adopted.
 
 use super::column::{Column, FEW};
-use super::wording::{misfits, shell};
-use super::{kinds, places};
+use super::wording::{but, misfits, mostly, shell};
+use super::{kinds, numbers, places};
 use crate::date_format::{fits, fitting};
 use crate::options::ReadOptions;
 use crate::roles::{INTERVALS, TIME, rank};
@@ -28,8 +28,8 @@ pub(super) fn of(
     let wants_time = no_time && time.is_none();
     let of_fields = columns.iter().filter(|column| !roles.contains(&column.name.as_str())).filter_map(|column| {
         let kind = schema.fields.get(schema.field_index(&column.name)?)?.kind;
-        let as_time = if wants_time { as_time(column, events) } else { None };
-        of_column(column, kind, as_time).map(|note| format!("column {}: {note}", shorten(&column.name)))
+        let may_be_time = wants_time && column.values == events;
+        of_column(column, kind, may_be_time).map(|note| format!("column {}: {note}", shorten(&column.name)))
     });
     let nothing = (no_time && no_place && time.is_none() && place.is_none()).then(|| nowhere(features));
     let of_fields: Vec<String> = of_fields.collect();
@@ -48,14 +48,15 @@ fn nowhere(features: bool) -> String {
 }
 
 /// Returns the option that takes a column of each event as the time, if its name does not show that it is one.
-fn as_time(column: &Column, events: u64) -> Option<String> {
+fn as_time(column: &Column) -> Option<String> {
     let is_end = INTERVALS.iter().any(|(start, end)| rank(&column.name, &[*start, *end]).is_some());
     let unusual = rank(&column.name, TIME).is_none() && !is_end;
-    (unusual && column.values == events).then(|| format!("--time {}", shell(&column.name)))
+    unusual.then(|| format!("--time {}", shell(&column.name)))
 }
 
-/// Returns a note on an alternative interpretation of a column; `as_time` is the option that takes it as the time.
-fn of_column(column: &Column, kind: FieldType, as_time: Option<String>) -> Option<String> {
+/// Returns a note on an alternative interpretation of a column; `may_be_time` if an option can take it as the time.
+fn of_column(column: &Column, kind: FieldType, may_be_time: bool) -> Option<String> {
+    let as_time = may_be_time.then(|| as_time(column)).flatten();
     let kinds = column.but_few_texts();
     let kept_as_text = kind == FieldType::Text && kinds != 0;
     if column.plain > 0
@@ -79,21 +80,11 @@ fn of_column(column: &Column, kind: FieldType, as_time: Option<String>) -> Optio
                 None => "times without a zone, kept as text: --zone UTC, or another zone, reads them".to_owned(),
             })
         }
-        kinds::INT
-            if is_time_name(&column.name)
-                && let Some(unit) = epoch_of(column.trend.magnitude()) =>
+        kinds::SHAPE if kept_as_text && column.values > 0 => Some(places::of_shapes(column)),
+        k if k & !kinds::NUMBERS == 0
+            && let Some(note) = numbers::of(column, kind, may_be_time) =>
         {
-            match kind {
-                FieldType::Int => {
-                    Some(format!("looks like times as numbers since 1970, kept as integers: --epoch {unit} reads them"))
-                }
-                FieldType::Text => {
-                    let (what, name) = (misfits(column, "number", "numbers"), shell(&column.name));
-                    let reads = format!("--epoch {unit} --time {name} --invalid skip reads them");
-                    Some(format!("looks like times as numbers since 1970, kept as text: {what}: {reads}"))
-                }
-                _ => None,
-            }
+            Some(note)
         }
         k if k & !TIMES == 0 && kept_as_text && column.plain > 0 => Some(few(column, "time", "times")),
         // Codes such as 12a are legitimate texts.
@@ -157,27 +148,7 @@ fn of_texts(column: &Column, as_time: Option<String>) -> Option<String> {
         let options = format!("--date-format '{first}'{other}{time}{zone}{skip}");
         return Some(format!("looks like times such as {example}{but}, kept as text: {options} reads them"));
     }
-    mostly(&texts, is_pair).map(|example| {
-        let (example, but) = (shorten(example), but(&texts, is_pair));
-        format!(
-            "looks like positions such as {example}{but}, kept as text: two columns of numbers, or WKT, are read as places"
-        )
-    })
-}
-
-/// Returns the first text that passes, if all but a few pass.
-fn mostly<'a>(texts: &[&'a str], passes: impl Fn(&str) -> bool) -> Option<&'a str> {
-    let failed = texts.iter().filter(|text| !passes(text)).count();
-    texts.iter().find(|text| passes(text)).copied().filter(|_| failed <= texts.len() / FEW)
-}
-
-/// Counts and shows the texts that do not pass; returns nothing if all do.
-fn but(texts: &[&str], passes: impl Fn(&str) -> bool) -> String {
-    let mut failed = texts.iter().filter(|text| !passes(text)).peekable();
-    match failed.peek().map(|first| shorten(first)) {
-        Some(first) => format!(" (but not {} of {} texts looked at: {first:?})", failed.count(), texts.len()),
-        None => String::new(),
-    }
+    places::of_texts(column, &texts)
 }
 
 fn has_digit(text: &str) -> bool {
@@ -203,27 +174,6 @@ fn is_grouped(text: &str) -> bool {
         let mut rest = groups.peekable();
         first && rest.peek().is_some() && rest.all(|part| is_digits(part) && part.len() == 3) && is_digits(fraction)
     })
-}
-
-/// Returns whether a text is two coordinates with decimals.
-fn is_pair(text: &str) -> bool {
-    let bare = text.trim_matches(['(', ')', '[', ']']);
-    let Some((one, other)) = bare.split_once([',', ';']).or_else(|| bare.split_once(' ')) else { return false };
-    [one, other].iter().all(|part| part.contains('.') && part.trim().parse::<f64>().is_ok_and(|x| x.abs() <= 180.0))
-}
-
-fn is_time_name(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    rank(&name, TIME).is_some() || ["time", "epoch", "date"].iter().any(|word| name.contains(word))
-}
-
-/// Returns the unit of numbers since 1970 that lie between 1990 and 2100.
-fn epoch_of(magnitude: f64) -> Option<&'static str> {
-    let years = 6.3e8..4.1e9;
-    [(1.0, "s"), (1e3, "ms"), (1e6, "us")]
-        .into_iter()
-        .find(|(unit, _)| years.contains(&(magnitude / unit)))
-        .map(|(_, name)| name)
 }
 
 /// Finds a column of times that some events lack, so that it cannot be the time of each. One with a customary name goes

@@ -2,7 +2,8 @@
 
 use super::column::Column;
 use super::kinds;
-use super::wording::{misfits, shell};
+use super::wording::{but, misfits, mostly, shell};
+use crate::reference::INPUT;
 use crate::roles::{LAT, LON, rank};
 use meridian_model::error::shorten;
 
@@ -79,7 +80,7 @@ impl Coordinate {
 
 /// Splits a name into words in lower case, at other characters than letters and digits and at capitals after small
 /// letters. Digits at the end of a word are dropped.
-fn words(name: &str) -> Vec<String> {
+pub(super) fn words(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut after_small = false;
     for c in name.chars() {
@@ -116,8 +117,7 @@ pub(super) fn placed(columns: &[Column]) -> Option<(Vec<&str>, String)> {
     if lon.trend.magnitude() > LONGITUDE.edge || lat.trend.magnitude() > LATITUDE.edge {
         let line = format!("-oo X_POSSIBLE_NAMES={x_option} -oo Y_POSSIBLE_NAMES={y_option} -s_srs EPSG:CODE");
         let note = format!(
-            "columns {x} and {y}: positions of a projected system, not taken: ogr2ogr {line} -t_srs EPSG:4326 converted.fgb {}",
-            crate::reference::INPUT
+            "columns {x} and {y}: positions of a projected system, not taken: ogr2ogr {line} -t_srs EPSG:4326 converted.fgb {INPUT}"
         );
         return Some((names, note));
     }
@@ -136,6 +136,91 @@ pub(super) fn placed(columns: &[Column]) -> Option<(Vec<&str>, String)> {
         ),
     };
     Some((names, note))
+}
+
+/// Returns the note on a field of geometries, beside the geometry of the events.
+pub(super) fn of_shapes(column: &Column) -> String {
+    let skip = if column.plain > 0 { " --invalid skip" } else { "" };
+    format!("looks like geometries, kept as text: --geometry {}{skip} takes them", shell(&column.name))
+}
+
+/// Returns the note on texts that look like places.
+pub(super) fn of_texts(column: &Column, texts: &[&str]) -> Option<String> {
+    if let Some(example) = example(texts, is_pair) {
+        return Some(format!(
+            "looks like positions such as {example}, kept as text: two columns of numbers, or WKT, are read as places"
+        ));
+    }
+    let named = LONGITUDE.fits(column) || LATITUDE.fits(column);
+    if let Some(example) = example(texts, |text| is_degrees(text, named)) {
+        return Some(format!(
+            "looks like coordinates in degrees such as {example}, kept as text: decimals such as -48.25 are read as places"
+        ));
+    }
+    let wkb = example(texts, is_hex_wkb).map(|example| ("hexadecimal WKB", "-s_srs EPSG:CODE -t_srs", example));
+    let (form, system, example) = wkb.or_else(|| Some(("GeoJSON", "-a_srs", example(texts, is_geojson)?)))?;
+    let reads = if column.cells {
+        let options = format!("-oo GEOM_POSSIBLE_NAMES={} -oo KEEP_GEOM_COLUMNS=NO", shell(&column.name));
+        format!("ogr2ogr -oo AUTODETECT_TYPE=YES {options} {system} EPSG:4326 converted.fgb {INPUT}")
+    } else {
+        "objects of GeoJSON in JSON, and WKB in Parquet and Arrow, are read as places".to_owned()
+    };
+    Some(format!("looks like geometries in {form} such as {example}, kept as text: {reads}"))
+}
+
+/// Shows the first text that passes, and one that does not, if all but a few pass.
+fn example(texts: &[&str], passes: impl Fn(&str) -> bool) -> Option<String> {
+    let first = shorten(mostly(texts, &passes)?);
+    Some(format!("{first}{}", but(texts, passes)))
+}
+
+/// Returns whether a text is two coordinates, each with decimals or in degrees and minutes.
+fn is_pair(text: &str) -> bool {
+    let bare = text.trim_matches(['(', ')', '[', ']']);
+    let Some((one, other)) = bare.split_once([',', ';']).or_else(|| bare.split_once(' ')) else { return false };
+    let decimal = |part: &str| part.contains('.') && part.trim().parse::<f64>().is_ok_and(|x| x.abs() <= 180.0);
+    let degrees = |part: &str| is_degrees(part.trim(), false);
+    (decimal(one) && decimal(other)) || (degrees(one) && degrees(other))
+}
+
+/// Returns whether a text is a coordinate such as 48°12'30"N. Without the sign of degrees, or without the letter, it is
+/// one only in a column `named` as a coordinate: angles and codes look the same.
+fn is_degrees(text: &str, named: bool) -> bool {
+    let bare = text.trim_matches(['N', 'S', 'E', 'W', 'O']);
+    let (has_letter, has_sign) = (bare.len() < text.len(), bare.matches(['°', 'º']).count() == 1);
+    let marks = ['°', 'º', '\'', '’', '′', '"', '”', '″', ':', ' '];
+    let parts: Vec<&str> = bare.split(marks).filter(|part| !part.is_empty()).collect();
+    let in_range = |(i, part): (usize, &&str)| {
+        part.parse::<f64>().is_ok_and(|x| if i == 0 { x.abs() <= 180.0 } else { (0.0..=60.0).contains(&x) })
+    };
+    let marked = if named { has_letter || has_sign } else { has_letter && has_sign };
+    marked && (1..=3).contains(&parts.len()) && parts.iter().enumerate().all(in_range)
+}
+
+/// Returns whether a text begins like WKB in hexadecimal digits, as PostGIS writes it.
+fn is_hex_wkb(text: &str) -> bool {
+    let hex = text.strip_prefix("\\x").unwrap_or(text);
+    let (Some(order), Some(code)) = (hex.get(..2), hex.get(2..10)) else { return false };
+    let Ok(code) = u32::from_str_radix(code, 16) else { return false };
+    let code = if order == "01" { code.swap_bytes() } else { code };
+    // The three high bits of PostGIS, or the thousands of ISO, stand for height, measure and system.
+    let kind = code & 0x1fff_ffff;
+    // A point has 21 bytes.
+    let is_long = hex.len() >= 42 && hex.bytes().all(|b| b.is_ascii_hexdigit());
+    ["00", "01"].contains(&order) && kind < 4000 && (1..=7).contains(&(kind % 1000)) && is_long
+}
+
+/// Returns whether a text begins like a geometry in GeoJSON.
+fn is_geojson(text: &str) -> bool {
+    let bare: String = text.chars().filter(|c| !c.is_whitespace()).collect();
+    let is_shape = |kind: &str| match kind.strip_prefix("Multi").unwrap_or(kind) {
+        "Point" | "LineString" | "Polygon" => true,
+        _ => kind == "GeometryCollection",
+    };
+    match bare.strip_prefix(r#"{"type":""#) {
+        Some(rest) => rest.split_once('"').is_some_and(|(kind, _)| is_shape(kind)),
+        None => bare.starts_with(r#"{"coordinates":["#),
+    }
 }
 
 #[cfg(test)]
@@ -196,5 +281,45 @@ mod tests {
         }
         assert_eq!(note(["flat_rate", "talon"], [1.0, 2.0]), None);
         assert_eq!(note(["lat_ms", "throughput"], [1.0, 2.0]), None);
+    }
+
+    #[test]
+    fn coordinates_in_degrees_have_a_sign_and_a_letter_or_a_name() {
+        for text in ["48°12'30\"N", "48° 12' 30.5\" N", "48°12′30″S", "N48°12.5'", "48.2°N", "16°22'00''E", "3º41'O"] {
+            assert!(is_degrees(text, false) && is_degrees(text, true), "{text}");
+        }
+        for text in ["48°12'30\"", "28.0N", "48 12 30 N", "-48°12'"] {
+            assert!(!is_degrees(text, false) && is_degrees(text, true), "{text}");
+        }
+        for text in ["48°72'30\"N", "200°N", "12:30", "48", "20°C", "N", "", "NE"] {
+            assert!(!is_degrees(text, false) && !is_degrees(text, true), "{text}");
+        }
+        assert!(!is_degrees("10° 20° N", false));
+        assert!(is_pair("48°12'30\"N, 16°22'00\"E") && is_pair("(48.5 16.25)") && is_pair("48°12'N 16°22'E"));
+        assert!(!is_pair("48° 12'N") && !is_pair("48°12' 30.5") && !is_pair("48°12'N, 16.5"));
+    }
+
+    #[test]
+    fn geometries_in_texts_are_known_by_how_they_begin() {
+        let position = "0".repeat(32);
+        let extended = ["0101000020E6100000", "0020000003000010E6", "\\x0101000000"];
+        for start in ["0101000000", "01E9030000", "0000000001"].iter().chain(&extended) {
+            assert!(is_hex_wkb(&format!("{start}{position}")), "{start}");
+        }
+        for start in ["0100000000", "0108000000", "0201000000", "01010000zz", "da39a3ee5e"] {
+            assert!(!is_hex_wkb(&format!("{start}{position}")), "{start}");
+        }
+        assert!(!is_hex_wkb("0101000000") && !is_hex_wkb("0101000000°"));
+        for text in [
+            r#"{"type":"Point","coordinates":[13,52]}"#,
+            r#"{ "type": "MultiPolygon", "coordinates": [[[["#,
+            r#"{"type":"GeometryCollection","geometries":["#,
+            r#"{"coordinates":[13,52],"type":"Point"}"#,
+        ] {
+            assert!(is_geojson(text), "{text}");
+        }
+        for text in [r#"{"type":"Point of sale"}"#, r#"{"type":"Feature","geometry":null}"#, "{}", "Point"] {
+            assert!(!is_geojson(text), "{text}");
+        }
     }
 }

@@ -21,6 +21,7 @@ pub(crate) fn table(source: Box<dyn Read + Send>, options: &ReadOptions, cut: bo
             return Err(Fault::stop(Invalid::field(name, "two columns have this name").at_line(1)));
         }
         guess.columns[i].bare = true;
+        guess.columns[i].cells = true;
     }
     while guess.events < options.sample_rows as u64 {
         let seen = rows.next().and_then(|more| match more {

@@ -226,3 +226,96 @@ fn events_without_place_and_time_are_said() {
         assert_eq!(guess(Format::Csv, text, &ReadOptions::default()).notes, Vec::<String>::new());
     }
 }
+
+#[test]
+fn numbers_that_are_dates_are_said_with_what_reads_them() {
+    let plain = ReadOptions::default();
+    let days = table("date,n", 20, |i| format!("202601{},{i}", i + 10));
+    let reads = "--date-format '%Y%m%d' --time date reads them";
+    noted(&days, &plain, &[&format!("column date: looks like dates such as 20260110, kept as integers: {reads}")]);
+    let format = Some(DateFormat::new("%Y%m%d").unwrap());
+    let options = ReadOptions { time: Some("date".into()), date_format: format, ..ReadOptions::default() };
+    let guessed = guess(Format::Csv, &days, &options);
+    assert_eq!((guessed.schema.time, kind(&guessed, "date")), (TimeRole::Instant(0), FieldType::Date));
+    assert_eq!(guessed.notes, Vec::<String>::new());
+    // One that is none, and times of day.
+    let few = table("lon,lat,tag", 20, |i| format!("1.5,2.5,{}", if i == 4 { 0 } else { 20_260_110 + i }));
+    noted(&few, &plain, &["column tag: looks like dates", "--time tag"]);
+    let clock = table("date", 20, |i| format!("202601{}1205", i + 10));
+    noted(&clock, &plain, &["--date-format '%Y%m%d%H%M' --zone UTC --time date reads them"]);
+    // Beside another time they stay fields.
+    let both = table("time,date", 20, |i| format!("2026-01-31T12:00:00Z,202601{}", i + 10));
+    noted(&both, &plain, &["column date: ", "--date-format '%Y%m%d' and a schema with the format date read them"]);
+    // A pattern reads no numbers of JSON, and texts there.
+    let forms = [("", "kept as integers: written as text, --date-format"), ("\"", "kept as text: --date-format")];
+    for (quote, reads) in forms {
+        let json: String = (0..20).map(|i| format!("{{\"date\":{quote}202601{}{quote}}}\n", i + 10)).collect();
+        let notes = guess(Format::NdJson, &json, &plain).notes;
+        assert!(notes.len() == 2 && notes[0].contains(reads), "{notes:?}");
+    }
+}
+
+#[test]
+fn days_of_a_spreadsheet_and_decimals_since_1970_are_said() {
+    let plain = ReadOptions::default();
+    let sheet = table("time,lon,lat", 20, |i| format!("{}.25,1.5,2.5", 45_123 + i));
+    let start = "column time: looks like days of a spreadsheet such as 45123.25, kept as numbers";
+    noted(&sheet, &plain, &[start, "--epoch s --time time reads them"]);
+    let whole = table("time,order date", 20, |i| format!("2026-01-31T12:00:00Z,{}", 45_123 + i));
+    noted(&whole, &plain, &["column order date: ", "kept as integers", "--epoch s and a schema"]);
+    let epoch = table("time", 20, |i| format!("{}.5", 1_767_225_600 + i));
+    noted(&epoch, &plain, &["column time: ", "kept as numbers: rounded to integers, --epoch s reads them"]);
+}
+
+#[test]
+fn numbers_that_are_no_dates_have_no_note() {
+    let plain = ReadOptions::default();
+    for (header, first) in [("price", 45_123.25), ("runtime", 45_123.25), ("time", 45_123.0), ("date", 20_269_901.0)] {
+        let text = table(&format!("lon,lat,{header}"), 20, |i| format!("1.5,2.5,{}", first + i as f64));
+        assert_eq!(notes_of(&text, &plain), Vec::<String>::new(), "{header}");
+    }
+    // A fifth of the values are no days.
+    let text = table("lon,lat,date", 20, |i| format!("1.5,2.5,{}", if i % 5 == 0 { 7 } else { 20_260_110 }));
+    assert_eq!(notes_of(&text, &plain), Vec::<String>::new());
+}
+
+#[test]
+fn coordinates_in_degrees_and_minutes_are_said_each_by_name() {
+    let rows = |header: &str| table(header, 20, |i| format!("\"48°{}'30\"\"N\",\"16°22'00\"\"E\",1.5,2.5", i + 10));
+    // Also beside a place that is taken.
+    for header in ["a,b,c,d", "a,b,lon,lat"] {
+        let notes = notes_of(&rows(header), &ReadOptions::default());
+        assert_eq!(notes.len(), 2, "{notes:?}");
+        for (note, (name, example)) in notes.iter().zip([("a", "48°10'30\"N"), ("b", "16°22'00\"E")]) {
+            let start = format!("column {name}: looks like coordinates in degrees such as {example}, kept as text");
+            assert!(note.starts_with(&start), "{note}");
+        }
+    }
+    // Angles without a letter are none.
+    let angles = table("lon,lat,turn", 20, |i| format!("1.5,2.5,12°{}'", i + 10));
+    assert_eq!(notes_of(&angles, &ReadOptions::default()), Vec::<String>::new());
+}
+
+#[test]
+fn geometries_beside_a_place_that_is_taken_are_said() {
+    let plain = ReadOptions::default();
+    let beside = |cell: &str| table("lon,lat,way", 20, |_| format!("13.5,52.5,{cell}"));
+    let point = "0101000020E61000000000000000002A400000000000004A40";
+    let command = "-oo GEOM_POSSIBLE_NAMES=way -oo KEEP_GEOM_COLUMNS=NO";
+    let start = "column way: looks like geometries in hexadecimal WKB such as 0101000020E6";
+    noted(&beside(point), &plain, &[start, command, "-s_srs EPSG:CODE -t_srs EPSG:4326 converted.fgb INPUT"]);
+    let json = r#""{""type"":""Point"",""coordinates"":[13,52]}""#;
+    noted(&beside(json), &plain, &["geometries in GeoJSON", command, "-a_srs EPSG:4326 converted.fgb INPUT"]);
+    let line = format!("{{\"lon\":13.5,\"lat\":52.5,\"way\":\"{point}\"}}\n");
+    let notes = guess(Format::NdJson, &line, &plain).notes;
+    assert!(notes.len() == 1 && notes[0].contains("objects of GeoJSON in JSON"), "{notes:?}");
+    // A second column of WKT, which its option takes.
+    let text = beside("POINT (13 52)");
+    noted(&text, &plain, &["column way: looks like geometries, kept as text: --geometry way takes them"]);
+    let named = guess(Format::Csv, &text, &ReadOptions { geometry: Some("way".into()), ..ReadOptions::default() });
+    assert_eq!((named.schema.geometry_name.as_str(), named.notes), ("way", Vec::new()));
+    // Hashes and other objects are none.
+    let hashes = table("lon,lat,hash", 20, |i| format!("13.5,52.5,01{:062x}", i * 7_919));
+    assert_eq!(notes_of(&hashes, &plain), Vec::<String>::new());
+    assert_eq!(notes_of(&beside(r#""{""type"":""Point of sale""}""#), &plain), Vec::<String>::new());
+}
