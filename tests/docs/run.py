@@ -7,10 +7,11 @@ A page is one session in a folder of its own, with the project's `data` in it. B
     ```sh             commands; variables that they export stay
     ```sh fails       commands that end with an error
     ```sh if=COMMAND  commands where COMMAND succeeds, its spaces written as `_`
-    ```sh skip        shown only; so is a block in any other language
+    ```sh skip        shown only, words after it say why; so is a block in any other language
     ```python         statements; names stay
     ```text           what the block before has printed: `…` stands for anything, alone on a line for any lines
 
+Blocks in a comment (`<!--`, `-->`) are hidden from the reader: set-up, and text that is only checked.
 `meridian serve` runs until the page ends, or serves again; its addresses become free ones. The blocks of README.md are
 not marked. Each line of them that begins with `meridian`, as built or installed, or `curl` runs. `make demo` serves the
 small collections of the demo.
@@ -38,6 +39,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 START_SECONDS = 60
 BLOCK_SECONDS = 300
 DEMO = [line.split() for line in (ROOT / "scripts" / "demo.sh").read_text().split("\n") if line.startswith("load ") and "postal" not in line]
+# As in a terminal, curl shows no progress; an answer that is an error fails the block.
+CURL = 'curl() { command curl -sS --fail-with-body "$@"; }'
 WORKER = """
 import contextlib, io, json, sys, traceback
 names = {"__name__": "page"}
@@ -99,7 +102,7 @@ class Session:
 
     def shell(self, text):
         """Whether it failed, and what it printed."""
-        script = f"set -euo pipefail\n{self.here(text)}\nexport -p > .exported\n"
+        script = f"set -euo pipefail\n{CURL}\n{self.here(text)}\nexport -p > .exported\n"
         if (self.folder / ".exported").exists():
             script = f"source ./.exported\n{script}"
         run = subprocess.run(
