@@ -94,7 +94,7 @@ impl SavedSearches {
             };
             if let Some(why) = failed {
                 let name = missed.collection.name();
-                tracing::error!(collection = name, error = why, "events missed by saved searches cannot be read");
+                tracing::error!(collection = name, error = %why, "events missed by saved searches cannot be read");
                 // Reported, and then marked as processed: repeating a damaged read at each start would never end.
                 self.report_missed(&missed, 0, &format!("missed events of {name:?} cannot be read: {why}"));
             }

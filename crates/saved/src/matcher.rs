@@ -41,7 +41,7 @@ pub(super) fn listen(event_queue: &EventQueue, saved: &Weak<SavedSearches>) {
             if let Some((tenant, events)) = at_hand.take() {
                 event_queue.lose(&tenant, events);
             }
-            if !std::mem::replace(&mut has_begun, true) && !saved.upgrade().is_some_and(|saved| saved.catch_up()) {
+            if !std::mem::replace(&mut has_begun, true) && saved.upgrade().is_none_or(|saved| !saved.catch_up()) {
                 return;
             }
             while let Some((number, written)) = event_queue.next() {
