@@ -263,7 +263,7 @@ mod tests {
 
     #[test]
     fn a_function_without_its_number_is_told_what_is_missing() {
-        let schema = meridian_model::schema_spec::parse("mag:float,kind:text,geometry:point,time:instant").unwrap();
+        let schema = meridian_model::schema_spec::parse("mag:Double,kind:String,*geom:Point:srid=4326").unwrap();
         let refusal = |text: &str| Function::parse(text, &schema).unwrap_err().detail;
         for (text, missing, example) in [
             ("percentile(mag)", "lacks a percentage", "percentile(mag,95)"),
