@@ -4,6 +4,9 @@
 //! those of [`failure::Failure`]. 0: done. 1: it ran and the result is bad. 2: wrong usage. 3: the server or the
 //! store refused, or cannot be reached.
 
+// These panic where a reader has closed the output: `output` has what does not.
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 mod args;
 #[cfg(feature = "cluster")]
 mod calls;
@@ -35,6 +38,7 @@ use commands::{
     aggregate, audit, backup, check, cluster, completions, create, delete, describe, drop, export, files, health, lab,
     list, manual, provider, query, rename, restore, search, serve, tenant, token, user,
 };
+use output::remark;
 use std::process::ExitCode;
 
 /// Freed memory is returned in large pieces, and threads that parse, index and answer do not contend for the
@@ -125,7 +129,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             // Standard output may be read by a program, which must not take the error for data.
-            eprintln!("meridian: {failure}");
+            remark(&format!("meridian: {failure}"));
             ExitCode::from(failure.code())
         }
     }

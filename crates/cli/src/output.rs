@@ -1,4 +1,4 @@
-//! Standard output, which may be a pipe that its reader closes early.
+//! Standard output and standard error, which may be pipes that their readers close early.
 
 use crate::failure::Failure;
 use std::io::{self, BufWriter, ErrorKind, Read, Write};
@@ -6,6 +6,12 @@ use std::io::{self, BufWriter, ErrorKind, Read, Write};
 /// Prints lines; a closed output is no error.
 pub fn say(text: &str) {
     let _ = writeln!(io::stdout().lock(), "{text}");
+}
+
+/// Prints lines for people on standard error; if it is closed, the command goes on without them.
+pub fn remark(text: &str) {
+    // In one write, so that no line of another process comes between.
+    let _ = io::stderr().lock().write_all(format!("{text}\n").as_bytes());
 }
 
 /// Passes standard output to `write`; a closed output ends it silently.

@@ -1,6 +1,7 @@
 //! The servers that this program trusts over https, and the message for others.
 
 use crate::failure::Failure;
+use crate::output::remark;
 use meridian_store::seams::read_named;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -79,7 +80,10 @@ pub fn warn_of_plain_token(base: &str) {
     if let Some(host) = base.strip_prefix("http://").map(host_of).filter(|host| !is_this_machine(host)) {
         // A command may open several connections: one warning is enough.
         WARNED.call_once(|| {
-            eprintln!("meridian: warning: the token goes to {host} without TLS, so others on the way can read it: use https://");
+            remark(&format!(
+                "meridian: warning: the token goes to {host} without TLS, so others on the way can read it: \
+                 use https://"
+            ));
         });
     }
 }

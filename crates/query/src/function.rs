@@ -125,11 +125,10 @@ impl Function {
             Some((name, rest)) => (name, rest.strip_suffix(')')),
         };
         // A number after the last comma, for functions that take one.
-        let with_number =
-            || inside.and_then(|inside| inside.rsplit_once(',')).map(|(field, n)| (field.trim_end(), n.trim()));
-        let (field, number) = match name {
-            "percentile" | "top" => with_number().map_or((None, ""), |(field, number)| (Some(field), number)),
-            _ => (inside, ""),
+        let (field, number) = match (name, inside.and_then(|inside| inside.rsplit_once(','))) {
+            ("percentile" | "top", Some((field, number))) => (Some(field.trim_end()), Some(number.trim())),
+            ("percentile" | "top", None) => (inside.filter(|inside| !inside.is_empty()), None),
+            _ => (inside, None),
         };
         let expected = match name {
             "count" | "sum" | "avg" | "min" | "max" | "median" | "distinct" => format!("{name}(PROPERTY)"),
@@ -145,6 +144,9 @@ impl Function {
         let index = schema
             .field_index(field)
             .ok_or_else(|| wrong(format!("{field:?} is not a property of this collection")))?;
+        let missing = |what: &str, example: u32| {
+            wrong(format!("{text:?} lacks a {what} after the property: expected one such as {name}({field},{example})"))
+        };
         let function = match name {
             "count" => Function::CountOf(index),
             "sum" => Function::Sum(index),
@@ -154,12 +156,14 @@ impl Function {
             "median" => Function::Percentile(index, Percent(Percent::ALL / 2)),
             "distinct" => Function::Distinct(index),
             "percentile" => {
+                let number = number.ok_or_else(|| missing("percentage", 95))?;
                 let percent = Percent::parse(number).ok_or_else(|| {
                     wrong(format!("{number:?}: expected a percentage of 0 to 100 with at most three decimals"))
                 })?;
                 Function::Percentile(index, percent)
             }
             _ => {
+                let number = number.ok_or_else(|| missing("number of values", 5))?;
                 let k = number.parse().ok().filter(|k| (1..=TOP_MAX).contains(k));
                 Function::Top(
                     index,
@@ -255,6 +259,24 @@ mod tests {
             ["99.9", "50", "0.001"]
         );
         assert_eq!(Percent(100_000).rank(u64::MAX), u64::MAX);
+    }
+
+    #[test]
+    fn a_function_without_its_number_is_told_what_is_missing() {
+        let schema = meridian_model::schema_spec::parse("mag:Double,kind:String,*geom:Point:srid=4326").unwrap();
+        let refusal = |text: &str| Function::parse(text, &schema).unwrap_err().detail;
+        for (text, missing, example) in [
+            ("percentile(mag)", "lacks a percentage", "percentile(mag,95)"),
+            ("top(kind)", "lacks a number of values", "top(kind,5)"),
+        ] {
+            let detail = refusal(text);
+            assert!(detail.contains(missing) && detail.ends_with(example), "{detail}");
+            assert!(Function::parse(example, &schema).is_ok(), "{example}");
+        }
+        for text in ["percentile", "percentile()", "top()"] {
+            assert!(refusal(text).contains("names no property"), "{}", refusal(text));
+        }
+        assert!(refusal("percentile(nope)").contains("\"nope\" is not a property"));
     }
 
     #[test]

@@ -13,6 +13,7 @@ use meridian_backend::StoreError;
 use meridian_federation::provider::LocalProvider;
 use meridian_model::Seq;
 use std::collections::{BTreeMap, HashMap};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -82,18 +83,20 @@ impl SavedSearches {
 
     /// Processes missed events. Returns `false` if it was stopped: the next start then repeats it.
     pub(super) fn catch_up(&self) -> bool {
-        // Taken out: after a panic the rest is not repeated, and `report_unknown` reports that.
         let all = std::mem::take(&mut *self.missed.lock());
         for missed in all {
-            match self.process_patiently(&missed) {
-                Ok(true) => {}
-                Ok(false) => return false,
-                Err(e) => {
-                    let name = missed.collection.name();
-                    tracing::error!(collection = name, error = %e, "events missed by saved searches cannot be read");
-                    // Reported, and then marked as processed: repeating a damaged read at each start would never end.
-                    self.report_missed(&missed, 0, &format!("missed events of {name:?} cannot be read: {e}"));
-                }
+            // A panic costs the rest of this collection, and neither that of others nor the record of the end.
+            let failed = match catch_unwind(AssertUnwindSafe(|| self.process_patiently(&missed))) {
+                Ok(Ok(true)) => None,
+                Ok(Ok(false)) => return false,
+                Ok(Err(e)) => Some(e.to_string()),
+                Err(_) => Some("a fault of the program".to_owned()),
+            };
+            if let Some(why) = failed {
+                let name = missed.collection.name();
+                tracing::error!(collection = name, error = %why, "events missed by saved searches cannot be read");
+                // Reported, and then marked as processed: repeating a damaged read at each start would never end.
+                self.report_missed(&missed, 0, &format!("missed events of {name:?} cannot be read: {why}"));
             }
             let collection = missed.collection.name().into();
             let place = Origin { tenant: &missed.tenant, collection: &collection };

@@ -41,7 +41,7 @@ pub(super) fn listen(event_queue: &EventQueue, saved: &Weak<SavedSearches>) {
             if let Some((tenant, events)) = at_hand.take() {
                 event_queue.lose(&tenant, events);
             }
-            if !std::mem::replace(&mut has_begun, true) && !catch_up(saved) {
+            if !std::mem::replace(&mut has_begun, true) && saved.upgrade().is_none_or(|saved| !saved.catch_up()) {
                 return;
             }
             while let Some((number, written)) = event_queue.next() {
@@ -53,17 +53,6 @@ pub(super) fn listen(event_queue: &EventQueue, saved: &Weak<SavedSearches>) {
             }
         },
     );
-}
-
-/// Processes missed events. Returns `false` if it was stopped.
-fn catch_up(saved: &Weak<SavedSearches>) -> bool {
-    let Some(saved) = saved.upgrade() else { return false };
-    catch_unwind(AssertUnwindSafe(|| saved.catch_up())).unwrap_or_else(|_| {
-        tracing::error!("events missed by saved searches were lost to a panic");
-        // The matcher continues with new events: a single bad event must not end matching permanently.
-        saved.report_unknown("a fault");
-        true
-    })
 }
 
 /// Returns true if an event is new to a saved search.

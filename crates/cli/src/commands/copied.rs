@@ -1,5 +1,6 @@
 //! The progress of a copy, on standard error.
 
+use crate::output::remark;
 use crate::units::size_short;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::time::{Duration, Instant};
@@ -36,7 +37,7 @@ impl CopyProgress {
         let message = format!("{}  {}/s", size_short(self.bytes), size_short(rate as u64));
         if self.bar.is_hidden() && self.last_line.elapsed() >= LINE_EVERY {
             self.last_line = Instant::now();
-            eprintln!("{}: {message}", self.name);
+            remark(&format!("{}: {message}", self.name));
         }
         self.bar.set_message(message);
         self.bar.tick();

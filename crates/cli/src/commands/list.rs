@@ -4,7 +4,7 @@ use crate::args::TargetArgs;
 use crate::commands::administration::{print, text};
 use crate::commands::client::Client;
 use crate::failure::Failure;
-use crate::output::say;
+use crate::output::{remark, say};
 use crate::units::{count_text, size_short};
 use clap::Args;
 use serde_json::Value;
@@ -35,7 +35,7 @@ pub fn run(args: &ListArgs) -> Result<(), Failure> {
     }
     let collections = answer["collections"].as_array().map_or(&[][..], Vec::as_slice);
     if collections.is_empty() {
-        eprintln!("no collection; `meridian load NAME FILE` makes one");
+        remark("no collection; `meridian load NAME FILE` makes one");
         return Ok(());
     }
     print(["name", "events", "size", "from", "to", "mode", "durability"], collections, |collection| {

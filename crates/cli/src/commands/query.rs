@@ -3,7 +3,7 @@
 use crate::args::{SelectionArgs, TargetArgs};
 use crate::commands::client::Client;
 use crate::failure::Failure;
-use crate::output::{copy, unwritable, with_stdout};
+use crate::output::{copy, remark, unwritable, with_stdout};
 use crate::table::Table;
 use clap::Args;
 use std::io::{BufRead, BufReader, IsTerminal, Read, Write};
@@ -95,16 +95,16 @@ fn table(answer: impl Read, most: u64) -> Result<(), Failure> {
     let table = Table::from_csv(answer, most as usize)?;
     with_stdout(|out| table.print(&mut { out }).map_err(|e| unwritable(&e)))?;
     match (table.rows(), table.has_more()) {
-        (0, _) => eprintln!("no event matches"),
+        (0, _) => remark("no event matches"),
         (n, true) if most == TABLE_ROWS_MAX => {
-            eprintln!(
+            remark(&format!(
                 "the first {n}, the most that a table shows; there are more: --format csv shows them, and meridian \
                  export writes them to a file"
-            );
+            ));
         }
-        (n, true) => eprintln!("the first {n}; there are more: --limit N shows N, other formats give all"),
-        (1, false) => eprintln!("1 event"),
-        (n, false) => eprintln!("{n} events"),
+        (n, true) => remark(&format!("the first {n}; there are more: --limit N shows N, other formats give all")),
+        (1, false) => remark("1 event"),
+        (n, false) => remark(&format!("{n} events")),
     }
     Ok(())
 }

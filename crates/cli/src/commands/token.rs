@@ -3,7 +3,7 @@
 use crate::args::OwnerArgs;
 use crate::commands::administration::{self, GrantArgs, text};
 use crate::failure::Failure;
-use crate::output::say;
+use crate::output::{remark, say};
 use crate::units;
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
@@ -86,7 +86,7 @@ fn list(target: &OwnerArgs) -> Result<(), Failure> {
         _ => Vec::new(),
     });
     for token in &mut damaged {
-        eprintln!("token {} is damaged and admits nobody: {}", text(token, "id"), text(token, "detail"));
+        remark(&format!("token {} is damaged and admits nobody: {}", text(token, "id"), text(token, "detail")));
         token["role"] = json!("damaged");
     }
     tokens.append(&mut damaged);

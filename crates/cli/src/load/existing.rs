@@ -2,6 +2,7 @@
 
 use super::LoadArgs;
 use super::source::Source;
+use crate::output::remark;
 use meridian_formats::ReadOptions;
 use meridian_model::{FieldType, Schema, TimeRole};
 
@@ -14,12 +15,12 @@ pub fn tell(args: &LoadArgs, there: &Schema, source: &mut Source, options: &Read
     // An input that cannot be read is refused by the load itself, with its reason.
     if source.infer(options).is_ok_and(|inferred| differs(there, &inferred.schema, args.id.is_some())) {
         let name = &args.collection;
-        eprintln!(
+        remark(&format!(
             "note: {}: the collection {name} is there already, and {} would have made another schema: the schema stays as it \
              is. meridian drop {name} removes the collection, so that the next load makes it anew",
             source.name,
             given.join(", ")
-        );
+        ));
     }
 }
 

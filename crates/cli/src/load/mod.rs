@@ -14,7 +14,7 @@ use crate::collection::CollectionTarget;
 use crate::commands::create;
 use crate::config;
 use crate::failure::Failure;
-use crate::output::say;
+use crate::output::{remark, say};
 use crate::schema_arg;
 use crate::units::count_text;
 use crate::upload::StoredCounts;
@@ -100,7 +100,7 @@ pub fn run(args: &LoadArgs) -> Result<(), Failure> {
 /// Prints what an input seems to contain but was not used.
 fn tell_notes(name: &str, notes: &[String], quiet: bool) {
     for note in notes.iter().filter(|_| !quiet) {
-        eprintln!("note: {name}: {}", source::named(name, note));
+        remark(&format!("note: {name}: {}", source::named(name, note)));
     }
 }
 

@@ -5,7 +5,7 @@ use super::{LoadArgs, existing, tell_notes, with_object};
 use crate::args::Target;
 use crate::collection::CollectionTarget;
 use crate::failure::Failure;
-use crate::output::{say, unwritable, with_stdout};
+use crate::output::{remark, say, unwritable, with_stdout};
 use crate::schema_arg;
 use crate::table::Table;
 use meridian_formats::{BatchLimits, Format, ReadOptions, writer};
@@ -63,11 +63,11 @@ fn existing(args: &LoadArgs) -> Result<Option<Arc<Schema>>, Failure> {
     let Some(place) = CollectionTarget::open_if_free(target, &args.collection)? else {
         // A preview writes nothing, so the lock of a server keeps it only from the schema of the collection.
         if !args.quiet {
-            eprintln!(
+            remark(&format!(
                 "note: the data folder {folder} is in use by another process: this is the preview of a new collection; \
                  --url with the address of its server asks whether {} exists",
                 args.collection
-            );
+            ));
         }
         return Ok(None);
     };

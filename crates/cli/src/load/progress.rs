@@ -1,5 +1,6 @@
 //! The progress of a load: events and bytes per second, mistakes, time left.
 
+use crate::output::remark;
 use crate::units::{count_text, size_short};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
@@ -76,7 +77,7 @@ impl Progress {
                 let left = seconds * (size.saturating_sub(read) as f64 / read as f64);
                 format!("  {} %  {} s left", read * 100 / size.max(1), left.ceil())
             });
-            eprintln!("{}: {message}{}", self.name, left.unwrap_or_default());
+            remark(&format!("{}: {message}{}", self.name, left.unwrap_or_default()));
         }
         self.bar.set_message(message);
         self.bar.set_position(read);
@@ -89,13 +90,13 @@ impl Progress {
             return;
         }
         let seconds = self.begun.elapsed().as_secs_f64().max(1e-3);
-        eprintln!(
+        remark(&format!(
             "{}: {} events, {} read in {seconds:.1} s ({} events/s), {mistakes} {}",
             self.name,
             count_text(self.events),
             size_short(self.read.load(Ordering::Relaxed)),
             count_text((self.events as f64 / seconds) as u64),
             if mistakes == 1 { "error" } else { "errors" },
-        );
+        ));
     }
 }

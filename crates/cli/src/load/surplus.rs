@@ -3,6 +3,7 @@
 use super::LoadArgs;
 use super::input_name::{STANDARD_INPUT, quoted};
 use crate::failure::Failure;
+use crate::output::remark;
 use crate::units::count_text;
 use meridian_formats::{OnError, ReadError, ReadOptions, RejectedEvent, Rejects, Report, Unread};
 use meridian_model::Invalid;
@@ -114,32 +115,32 @@ pub fn tell(input: &str, report: &Report, quiet: bool) {
     let events = |n: u64| if n == 1 { "1 event".to_owned() } else { format!("{} events", count_text(n)) };
     let listed = |list: &[Invalid], of: u64| {
         for one in list {
-            eprintln!("  {one}");
+            remark(&format!("  {one}"));
         }
         match of.saturating_sub(list.len() as u64) {
             0 => {}
-            more => eprintln!("  and {} more", count_text(more)),
+            more => remark(&format!("  and {} more", count_text(more))),
         }
     };
     if report.skipped > 0 {
-        eprintln!("{input}: {} left out as invalid:", events(report.skipped));
+        remark(&format!("{input}: {} left out as invalid:", events(report.skipped)));
         listed(&report.skipped_first, report.skipped);
     }
     if report.mended > 0 {
-        eprintln!("{input}: {} repaired:", events(report.mended));
+        remark(&format!("{input}: {} repaired:", events(report.mended)));
         listed(&report.mended_first, report.mended);
     }
     if report.heights_dropped > 0 {
-        eprintln!("{input}: {} loaded without heights or measures", events(report.heights_dropped));
+        remark(&format!("{input}: {} loaded without heights or measures", events(report.heights_dropped)));
     }
     if report.ids_dropped > 0 {
-        eprintln!("{input}: {} loaded without ids", events(report.ids_dropped));
+        remark(&format!("{input}: {} loaded without ids", events(report.ids_dropped)));
     }
     let Unread { named, others } = &report.unread;
     if !named.is_empty() && !quiet {
         let counted = named.iter().map(|(name, elements)| format!("{name} ({})", count_text(*elements)));
         let others = (*others > 0).then(|| format!("others ({})", count_text(*others)));
         let list: Vec<String> = counted.chain(others).collect();
-        eprintln!("{input}: elements that have no column and were not read: {}", list.join(", "));
+        remark(&format!("{input}: elements that have no column and were not read: {}", list.join(", ")));
     }
 }

@@ -1,6 +1,6 @@
 //! Loads of inputs with invalid events: refused with a hint, or left out, repaired and reported.
 
-use crate::common::{Server, count_in_folder, counted, meridian};
+use crate::common::{Server, command, count_in_folder, counted, meridian};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
@@ -25,6 +25,21 @@ fn shapes(folder: &Path) -> PathBuf {
     let path = folder.join("shapes.ndjson");
     std::fs::write(&path, lines.join("\n")).unwrap();
     path
+}
+
+#[test]
+fn a_closed_standard_error_changes_no_outcome() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, data) = (shapes(folder.path()), folder.path().join("data"));
+    for (file, code) in [(&file, 0), (&folder.path().join("none.ndjson"), 2)] {
+        let load = |into: &str| command(&["load", into, text(file), "--invalid", "skip", "--data", text(&data)]);
+        let heard = load("heard").output().unwrap();
+        assert!(!heard.stderr.is_empty() && heard.status.code() == Some(code), "{heard:?}");
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        assert_eq!(load("unheard").stderr(writer).output().unwrap().status.code(), Some(code), "{}", file.display());
+    }
+    assert_eq!(count_in_folder("unheard", &data), 3);
 }
 
 #[test]

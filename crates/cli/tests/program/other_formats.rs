@@ -283,6 +283,28 @@ fn a_file_of_another_kind_is_refused_with_the_command_that_converts_it() {
         std::fs::write(&file, content).unwrap();
         meridian(&["load", "roads", text(&file), "--data", text(&kept)]).ended(2).says(&[words, "ogr2ogr "]);
     }
+    // What ogr2ogr does not read has another command.
+    for (name, content, words) in [
+        ("cells.nc", &b"\x89HDF\r\n\x1a\n\0"[..], ["NetCDF", "with xarray for Python: python3 -c"]),
+        ("cells.h5", b"\x89HDF\r\n\x1a\n\0", ["HDF5", "with xarray for Python: python3 -c"]),
+        ("rows.orc", b"ORC\x0a\0", ["ORC", "with pyarrow for Python: python3 -c"]),
+        ("rows.avro", b"Obj\x01\x04\x14avro.codec", ["Avro", "with polars for Python: python3 -c"]),
+        ("tiles.pmtiles", b"PMTiles\x03\x7f\0", ["PMTiles", "GDAL 3.8 or newer: ogr2ogr -t_srs EPSG:4326"]),
+    ] {
+        let file = folder.path().join(name);
+        std::fs::write(&file, content).unwrap();
+        meridian(&["load", "roads", text(&file), "--data", text(&kept)]).ended(2).says(&words);
+    }
+    // The command of a file of shapes makes a table that is loaded.
+    let shapes = folder.path().join("old shapes.txt");
+    std::fs::write(&shapes, "POLYGON ((0 0, 1 1, 1 0, 0 0))\n\nPOLYGON ((5 5, 6 6, 6 5, 5 5))\n").unwrap();
+    let refusal = meridian(&["load", "shapes", text(&shapes), "--data", text(&kept)]).ended(2).says(&["WKT"]);
+    let command = &refusal.err[refusal.err.find("(echo").unwrap()..];
+    let made = Command::new("sh").args(["-c", command.trim_end()]).current_dir(folder.path()).status().unwrap();
+    assert!(made.success(), "{command}");
+    let table = folder.path().join("converted.csv");
+    meridian(&["load", "shapes", text(&table), "--data", text(&kept)]).ended(0);
+    assert_eq!(common::count_in_folder("shapes", &kept), 2);
     // The project's own page is not in any format of events.
     let page = data("README.md");
     meridian(&["load", "page", text(&page), "--format", "flatgeobuf", "--data", text(&kept)]).ended(1);

@@ -1,36 +1,23 @@
-//! Formats that are not read, by content and name, and the ogr2ogr command that converts each.
+//! Formats that are not read, by content and name, and the command that converts each: of ogr2ogr, or of a script where
+//! ogr2ogr does not read them.
+
+mod conversion;
 
 use super::{Format, bare_name, magic, without_mark};
 use crate::json::{Json, Scalar};
+use conversion::Content;
 use memchr::memmem::find;
 use std::borrow::Cow;
 
 /// Bytes that are searched for the marks of a format.
 const HEAD: usize = 8 << 10;
 
-/// A format that is not read, and that ogr2ogr converts.
+/// A format that is not read, and that another program converts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ForeignFormat {
     /// Its name in messages.
     pub name: &'static str,
     content: Content,
-}
-
-/// The content of a format, which decides how it is converted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Content {
-    /// Places in a reference system that the file names.
-    Places,
-    /// Places in several layers.
-    Layers,
-    /// Places in longitude and latitude by definition, so that files name no reference system.
-    Degrees,
-    /// Places in a reference system that the file does not name.
-    Unreferenced,
-    /// Rows without geometry.
-    Rows,
-    /// Tables, with geometry or without.
-    Database,
 }
 
 const GML: ForeignFormat = of("GML", Content::Places);
@@ -48,8 +35,13 @@ const DBASE: ForeignFormat = of("a dBASE table", Content::Rows);
 const TOPOJSON: ForeignFormat = of("TopoJSON", Content::Degrees);
 const ESRI_JSON: ForeignFormat = of("Esri JSON", Content::Places);
 const ESRI_ROWS: ForeignFormat = of("Esri JSON", Content::Rows);
-const NETCDF: ForeignFormat = of("NetCDF", Content::Places);
-const MBTILES: ForeignFormat = of("MBTiles", Content::Places);
+const NETCDF: ForeignFormat = of("NetCDF", Content::GRID);
+const HDF5: ForeignFormat = of("HDF5", Content::GRID);
+const ORC: ForeignFormat = of("ORC", Content::ORC);
+const AVRO: ForeignFormat = of("Avro", Content::AVRO);
+const WKT: ForeignFormat = of("WKT without a header", Content::Shapes);
+const MBTILES: ForeignFormat = of("MBTiles", Content::Layers);
+const PMTILES: ForeignFormat = of("PMTiles", Content::Tiles);
 const SQLITE: ForeignFormat = of("an SQLite database", Content::Database);
 const E00: ForeignFormat = of("an Arc/Info export", Content::Places);
 
@@ -58,26 +50,10 @@ const fn of(name: &'static str, content: Content) -> ForeignFormat {
 }
 
 impl ForeignFormat {
-    /// Returns how an input is converted into one that is read: a phrase that ends with the command. `input` is quoted
+    /// Returns how an input is converted into one that is read: a phrase that ends with a command. `input` is quoted
     /// for a shell.
     pub fn conversion(self, input: &str) -> String {
-        let places = if cfg!(feature = "flatgeobuf") { "fgb" } else { "geojsonl" };
-        // FlatGeobuf holds one layer. A GeoPackage holds all, and the load asks for one of them.
-        let layers = if cfg!(feature = "geopackage") { "gpkg" } else { "geojsonl" };
-        match self.content {
-            Content::Places => format!("convert it: ogr2ogr -t_srs EPSG:4326 converted.{places} {input}"),
-            Content::Layers => format!("convert it: ogr2ogr -t_srs EPSG:4326 converted.{layers} {input}"),
-            Content::Degrees => format!("convert it: ogr2ogr -a_srs EPSG:4326 converted.{places} {input}"),
-            Content::Unreferenced => format!(
-                "convert it, with the code of its reference system: \
-                 ogr2ogr -s_srs EPSG:CODE -t_srs EPSG:4326 converted.{places} {input}"
-            ),
-            Content::Rows => format!("convert it: ogr2ogr converted.csv {input}"),
-            // GDAL does not list tables without geometry in some databases, so the command names the table.
-            Content::Database => format!(
-                "convert a table of it: ogr2ogr -t_srs EPSG:4326 -lco GEOMETRY=AS_WKT converted.csv {input} TABLE"
-            ),
-        }
+        self.content.conversion(input)
     }
 }
 
@@ -126,6 +102,17 @@ fn by_content(name: &str, ending: &str, first: &[u8]) -> Option<ForeignFormat> {
         Some(E00)
     } else if matches!(first, [b'C', b'D', b'F', 1 | 2 | 5, ..]) {
         Some(NETCDF)
+    } else if first.starts_with(b"\x89HDF\r\n\x1a\n") {
+        // NetCDF of version 4 is HDF5 within.
+        Some(if matches!(ending, "nc" | "nc4") { NETCDF } else { HDF5 })
+    } else if first.starts_with(b"PMTiles") {
+        Some(PMTILES)
+    } else if first.starts_with(b"Obj\x01") {
+        Some(AVRO)
+    } else if first.starts_with(b"ORC") && head.contains(&0) {
+        Some(ORC)
+    } else if !matches!(ending, "csv" | "tsv") && is_shape(text) {
+        Some(WKT)
     } else if find(&head[..head.len().min(64)], b"OSMHeader").is_some() {
         Some(OSM_PBF)
     } else if is_dbase(first) {
@@ -149,7 +136,11 @@ fn by_name(ending: &str) -> Option<ForeignFormat> {
         "ods" => ODS,
         "dbf" => DBASE,
         "topojson" => TOPOJSON,
-        "nc" => NETCDF,
+        "nc" | "nc4" => NETCDF,
+        "h5" | "he5" | "hdf5" => HDF5,
+        "orc" => ORC,
+        "avro" => AVRO,
+        "pmtiles" => PMTILES,
         "e00" => E00,
         _ => return None,
     })
@@ -237,6 +228,17 @@ fn is_drawing(text: &[u8]) -> bool {
     lines.next() == Some(&b"0"[..]) && lines.next() == Some(&b"SECTION"[..])
 }
 
+/// Returns whether a text begins with a shape in WKT: its type and a bracket, before a number or another bracket.
+fn is_shape(text: &[u8]) -> bool {
+    let Some(at) = text.iter().take(32).position(|&b| b == b'(') else { return false };
+    let name = text[..at].trim_ascii_end().to_ascii_uppercase();
+    let plain = [&b" ZM"[..], b" Z", b" M"].into_iter().find_map(|end| name.strip_suffix(end)).unwrap_or(&name);
+    let types = ["POINT", "LINESTRING", "POLYGON", "MULTIPOINT", "MULTILINESTRING", "MULTIPOLYGON"];
+    let begins = text[at + 1..].trim_ascii_start().first();
+    types.iter().any(|kind| kind.as_bytes() == plain)
+        && begins.is_some_and(|b| b.is_ascii_digit() || b"(-+.".contains(b))
+}
+
 /// Returns whether a file begins with the header of a dBASE table: version, date, number of rows, sizes.
 fn is_dbase(first: &[u8]) -> bool {
     // Versions that are ASCII digits, of Visual FoxPro, are known by the name only.
@@ -271,6 +273,13 @@ mod tests {
             ("", b"  0\r\nSECTION\r\n  2\r\nHEADER\r\n", DXF),
             ("", b"\0\0\0\x0d\x0a\x09OSMHeader", OSM_PBF),
             ("", b"CDF\x01\0", NETCDF),
+            ("a.nc", b"\x89HDF\r\n\x1a\n\0\0", NETCDF),
+            ("", b"\x89HDF\r\n\x1a\n\0\0", HDF5),
+            ("", b"PMTiles\x03\x7f\0", PMTILES),
+            ("", b"Obj\x01\x04\x14avro.codec", AVRO),
+            ("", b"ORC\x0a\0\x01,", ORC),
+            ("a.wkt", b"POLYGON ((0 0, 1 1, 1 0, 0 0))\nPOINT (1 2)\n", WKT),
+            ("", b"multipoint zm(-1 2 3 4)", WKT),
             ("", b"EXP  0 /roads.e00\n", E00),
             ("", DBF, DBASE),
             ("", b"<?xml version=\"1.0\"?><osm version=\"0.6\">", OSM_XML),
@@ -296,6 +305,12 @@ mod tests {
             ("a.topojson", b"{\"arcs\":[[[1,2],", Some(TOPOJSON)),
             ("a.topojson", point, None),
             ("a.mid", point, None),
+            ("tiles.pmtiles", b"\0", Some(PMTILES)),
+            ("a.orc", b"\0", Some(ORC)),
+            ("a.wkt", b"wkt,name\n\"POINT (1 2)\",a\n", None),
+            ("a.csv", b"POINT (1 2),a\n", None),
+            ("a.txt", b"point(wgs84),name\n", None),
+            ("a.csv", b"ORC,lon,lat\n", None),
             ("a.db", &packed, None),
             ("a.dbf", b"PAR1", None),
             ("a.tab", b"name\tlon\tlat\n", None),
@@ -323,8 +338,16 @@ mod tests {
             (DXF, "ogr2ogr -s_srs EPSG:CODE -t_srs EPSG:4326 converted."),
             (TOPOJSON, "convert it: ogr2ogr -a_srs EPSG:4326 converted."),
             (MAPINFO, "convert it: ogr2ogr -t_srs EPSG:4326 converted."),
+            (PMTILES, "GDAL 3.8 or newer: ogr2ogr -t_srs EPSG:4326 converted."),
+            (NETCDF, "to_dataframe().to_csv('converted.csv')\" a"),
+            (ORC, "'converted.parquet')\" a"),
+            (AVRO, "'converted.parquet')\" a"),
+            (WKT, "(echo wkt; sed -n 's/..*/\"&\"/p' a) > converted.csv"),
         ] {
             assert!(format.conversion("a").contains(expected), "{}", format.conversion("a"));
         }
+        // No other program opens what GDAL calls standard input.
+        assert!(DBASE.conversion("/vsistdin/").ends_with(" /vsistdin/"));
+        assert!(ORC.conversion("/vsistdin/").ends_with(" FILE"));
     }
 }

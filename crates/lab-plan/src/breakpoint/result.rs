@@ -136,7 +136,7 @@ impl Breakpoint {
     /// Reads a search's folder.
     pub fn open(dir: &Path) -> Result<Breakpoint> {
         let shown = dir.display();
-        let text = std::fs::read_to_string(dir.join(FILE))
+        let text = folder::read_text(&dir.join(FILE))
             .map_err(|e| LabError::results(format!("{shown}: not the folder of a breakpoint search: {FILE}: {e}")))?;
         folder::versioned(&text, FILE, dir, FORMAT_VERSION)
     }

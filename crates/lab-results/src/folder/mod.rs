@@ -16,7 +16,7 @@ mod read;
 mod summary;
 mod write;
 
-pub use read::{Results, open, versioned};
+pub use read::{Results, open, read_text, versioned};
 pub use summary::{Group, Quantiles, Summary};
 pub use write::Writer;
 

@@ -7,6 +7,7 @@ use arrow_array::RecordBatch;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 use serde::de::DeserializeOwned;
 use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// Max rows in memory at once while records are read.
@@ -25,11 +26,28 @@ pub struct Results {
     pub summary: serde_json::Value,
 }
 
+/// Opens a file of a results folder. In its place a pipe would make the open wait, and a device the read.
+fn open_file(path: &Path) -> io::Result<File> {
+    match fs::metadata(path)?.is_file() {
+        true => File::open(path),
+        // As `expect_file` of the store, which stands above this crate.
+        false => Err(io::Error::other("expected a file, and not a pipe, a socket, a folder or a device")),
+    }
+}
+
+/// Reads a text of a results folder.
+///
+/// # Errors
+/// A sentence for what is no file, or the error of the file system.
+pub fn read_text(path: &Path) -> io::Result<String> {
+    io::read_to_string(open_file(path)?)
+}
+
 /// Opens a results folder. A folder of a newer format, or any other folder, is refused with a sentence.
 pub fn open(dir: &Path) -> Result<Results> {
     let shown = dir.display();
     let text = |name: &str| {
-        fs::read_to_string(dir.join(name))
+        read_text(&dir.join(name))
             .map_err(|e| LabError::results(format!("{shown}: not a whole results folder: {name}: {e}")))
     };
     let run = text("run.json")?;
@@ -73,7 +91,7 @@ impl Results {
         let path = self.dir.join(name);
         let damaged =
             move |e: &dyn std::fmt::Display| LabError::results(format!("{}: cannot be read: {e}", path.display()));
-        let file = File::open(self.dir.join(name)).map_err(|e| damaged(&e))?;
+        let file = open_file(&self.dir.join(name)).map_err(|e| damaged(&e))?;
         let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|e| damaged(&e))?;
         let reader: ParquetRecordBatchReader = builder.with_batch_size(BATCH_ROWS).build().map_err(|e| damaged(&e))?;
         Ok(reader.map(move |batch| rows(&batch.map_err(|e| damaged(&e))?).map_err(|e| damaged(&e))))

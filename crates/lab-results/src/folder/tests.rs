@@ -131,6 +131,23 @@ fn a_newer_or_damaged_folder_is_refused_with_a_sentence() {
 }
 
 #[test]
+fn a_device_in_place_of_a_file_is_refused_before_it_is_opened() {
+    for name in ["run.json", "summary.json", "scenario.toml", "requests.parquet", "samples.parquet"] {
+        let dir = tempfile::tempdir().expect("a folder");
+        let place = dir.path().join("run");
+        Writer::create(&place, "").expect("begins").finish(&Run::default()).expect("finishes");
+        std::fs::remove_file(place.join(name)).expect("removes");
+        std::os::unix::fs::symlink("/dev/null", place.join(name)).expect("links");
+        let read = open(&place).and_then(|results| {
+            results.records().map(drop)?;
+            results.samples().map(drop)
+        });
+        let refusal = read.expect_err("refused").to_string();
+        assert!(refusal.contains(name) && refusal.contains("expected a file"), "{refusal}");
+    }
+}
+
+#[test]
 fn a_folder_that_was_not_finished_leaves_nothing_and_one_that_is_there_is_not_touched() {
     let dir = tempfile::tempdir().expect("a folder");
     let place = dir.path().join("run");

@@ -1,5 +1,6 @@
 //! Supervised tasks and threads of saved searches panic and restart.
 
+use super::missed::written;
 use super::world::{NEWS, PATIENCE, World, everything, next, stop, titles};
 use meridian_federation::faults::{inject_panic, pending_panics};
 use meridian_federation::{SourceDeclaration, task_panics};
@@ -99,5 +100,24 @@ async fn the_matcher_dies_and_goes_on_with_the_next_events() {
     assert_eq!(titles(&next(&mut reader).await), ["flood two"]);
     assert!(task_panics() > before);
     assert_eq!(saved.figures().events.1, 1);
+    stop(&saved).await;
+}
+
+#[tokio::test]
+async fn a_catch_up_that_dies_is_reported_and_its_end_recorded() {
+    let mut world = World::new(NEWS);
+    let saved = world.open();
+    let made = saved.create(&json!({"keywords": "flood"}), &everything(&saved)).await.expect("made");
+    stop(&saved).await;
+    world.write(&[("title", "flood one")], 0, (0.0, 0.0));
+    world.background = Arc::new(FaultyOnce::default());
+    let saved = world.open();
+    let mut reader = saved.get(&made.id).expect("kept").outbox.read_kept();
+    let lost = next(&mut reader).await;
+    assert!(lost["detail"].as_str().is_some_and(|detail| detail.starts_with("missed events of \"events\"")), "{lost}");
+    world.write(&[("title", "flood two")], 0, (0.0, 0.0));
+    assert_eq!(titles(&next(&mut reader).await), ["flood two"]);
+    // A checkpoint is written only once the catch-up has ended.
+    written(&world, |checkpoint| checkpoint["collections"]["events"]["position"] == 2).await;
     stop(&saved).await;
 }

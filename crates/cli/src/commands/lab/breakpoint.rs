@@ -3,7 +3,7 @@
 use super::failure;
 use super::load::LoadArgs;
 use crate::failure::Failure;
-use crate::output::say;
+use crate::output::{remark, say};
 use clap::Args;
 use meridian_lab_plan::breakpoint::{self, Breakpoint, Options, Step};
 
@@ -63,7 +63,7 @@ pub fn run(args: &BreakpointArgs) -> Result<(), Failure> {
         within: args.within,
         steps: args.steps,
     };
-    let found = breakpoint::run(&scenario, &options, &mut |step| eprintln!("{}", line(step))).map_err(failure)?;
+    let found = breakpoint::run(&scenario, &options, &mut |step| remark(&line(step))).map_err(failure)?;
     if args.load.json {
         let json = serde_json::to_string(&found);
         say(&json.map_err(|e| Failure::Bad(format!("the answer cannot be written: {e}")))?);

@@ -3,7 +3,7 @@
 use super::failure;
 use super::load::LoadArgs;
 use crate::failure::Failure;
-use crate::output::say;
+use crate::output::{remark, say};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use meridian_lab_drive::driver::live::Server;
@@ -37,7 +37,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     let live = if args.live { Some(Server::start(&scenario.name).map_err(failure)?) } else { None };
     if let Some(live) = &live {
         // On standard error, apart from the results that programs read.
-        eprintln!("live: {}", live.url());
+        remark(&format!("live: {}", live.url()));
     }
     let options = Options {
         out: out.clone(),

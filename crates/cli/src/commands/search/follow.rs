@@ -10,6 +10,7 @@ use super::show::ResultPrinter;
 use super::{SearchArgs, server_of};
 use crate::failure::Failure;
 use crate::http::Server;
+use crate::output::remark;
 use serde_json::{Map, Value};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
@@ -66,7 +67,7 @@ pub fn run(args: &SearchArgs) -> Result<(), Failure> {
         true => Err(Failure::Bad("this may not be all: the losses are listed above".to_owned())),
         false => Ok(()),
     });
-    eprintln!("{}: {}", show.count(), farewell(&server, &saved, &progress));
+    remark(&format!("{}: {}", show.count(), farewell(&server, &saved, &progress)));
     outcome
 }
 

@@ -1,6 +1,7 @@
 //! The output of a search for people and scripts, during the search and at its end.
 
 use crate::failure::Failure;
+use crate::output::remark;
 use crate::units::count_text;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Map, Value, json};
@@ -96,7 +97,7 @@ impl ResultPrinter {
 
     /// Prints a line on standard error.
     pub fn say(&self, text: &str) {
-        self.bar.suspend(|| eprintln!("{}", plain(text)));
+        self.bar.suspend(|| remark(&plain(text)));
     }
 
     /// Returns the number of printed results, as text.
@@ -131,9 +132,9 @@ impl ResultPrinter {
             (Some(first), Some(last)) => format!(": the first after {first} ms, the last after {last} ms"),
             _ => String::new(),
         };
-        eprintln!("{}{times}", self.count());
+        remark(&format!("{}{times}", self.count()));
         if let Some(kept) = last["kept"].as_u64() {
-            eprintln!("{} are kept", count_text(kept));
+            remark(&format!("{} are kept", count_text(kept)));
         }
         let states = last["providers"].as_object().cloned().unwrap_or_else(Map::new);
         let width = states.keys().map(String::len).max().unwrap_or(0);
@@ -148,7 +149,7 @@ impl ResultPrinter {
                 count_text(ms),
                 plain(told["detail"].as_str().unwrap_or_default()),
             );
-            eprintln!("{}", line.trim_end());
+            remark(line.trim_end());
         }
         let lacking = |(name, state): (&String, &Value)| {
             (!matches!(state.as_str(), Some("complete" | "skipped"))).then(|| name.clone())

@@ -112,23 +112,21 @@ impl Binder<'_> {
     }
 
     fn like(&self, value: &Operand, pattern: &Operand) -> Result<Predicate, Invalid> {
-        let text = match self.typed(value)? {
-            TypedOperand::Text(text) => text,
-            other => return Err(wrong(&[value], format!("LIKE takes a string, found {}", shown(value, &other)))),
-        };
-        let pattern = match self.typed(pattern)? {
-            TypedOperand::Text(Text { source: Source::Literal(pattern), fold }) => Pattern::new(&pattern, fold)?,
-            other => {
-                return Err(wrong(
-                    &[pattern],
-                    format!("LIKE takes a pattern in quotes, found {}", shown(pattern, &other)),
-                ));
+        match (self.typed(value)?, self.typed(pattern)?) {
+            (TypedOperand::Text(text), TypedOperand::Text(Text { source: Source::Literal(pattern), fold })) => {
+                let pattern = Pattern::new(&pattern, fold)?;
+                Ok(match text.literal() {
+                    Some(literal) => Predicate::constant(pattern.matches(&literal)),
+                    None => Predicate::new(Node::Like { value: text, pattern }),
+                })
             }
-        };
-        Ok(match text.literal() {
-            Some(literal) => Predicate::constant(pattern.matches(&literal)),
-            None => Predicate::new(Node::Like { value: text, pattern }),
-        })
+            (left, right) => {
+                // The wrong side is blamed. A literal has no name: the field beside it is blamed for it.
+                let blamed = if matches!(left, TypedOperand::Text(_)) { [pattern, value] } else { [value, pattern] };
+                let found = format!("{} and {}", shown(value, &left), shown(pattern, &right));
+                Err(wrong(&blamed, format!("LIKE takes text: a string and a pattern in quotes, found {found}")))
+            }
+        }
     }
 
     fn is_in(&self, value: &Operand, list: &[Operand]) -> Result<Predicate, Invalid> {

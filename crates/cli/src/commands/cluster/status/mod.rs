@@ -9,7 +9,7 @@ mod survey;
 
 use super::named::NamedCluster;
 use crate::failure::Failure;
-use crate::output::{unwritable, with_stdout};
+use crate::output::{remark, unwritable, with_stdout};
 use clap::Args;
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
@@ -62,7 +62,7 @@ pub(super) fn run(args: &StatusArgs) -> Result<(), Failure> {
             let found = match survey.run() {
                 // A bucket that does not respond may do so again.
                 Err(failure) if args.watch => {
-                    eprintln!("meridian: {failure}");
+                    remark(&format!("meridian: {failure}"));
                     std::thread::sleep(WATCH);
                     continue;
                 }
