@@ -34,7 +34,7 @@ pub use registry::{NewToken, Registry, Vault, VaultError};
 pub use secret::equal;
 pub use session::{Session, SessionLimits};
 pub use sessions::derived;
-pub use tenant::{DEFAULT_TENANT, Tenant};
+pub use tenant::{ANONYMOUS, DEFAULT_TENANT, Tenant};
 pub use throttle::{Attempt, Throttle};
 pub use token::Token;
 pub use user::{Login, User};

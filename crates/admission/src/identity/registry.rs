@@ -6,10 +6,10 @@ use super::fault::{Fault, Unknown};
 use super::jwt::Issuers;
 use super::secret::{Digest, Parts};
 use super::sessions::Sessions;
-use super::{Caller, DEFAULT_TENANT, Identity, Login, Tenant, Token, User, token};
+use super::{ANONYMOUS, Caller, DEFAULT_TENANT, Identity, Login, Tenant, Token, User, token};
 use crate::ledger::Ledger;
 use arc_swap::ArcSwap;
-use meridian_model::policy::access::{Grant, Role};
+use meridian_model::policy::access::{Grant, Pattern, Role};
 use meridian_model::{Invalid, RecordChange, RecordChanges};
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
@@ -195,7 +195,14 @@ impl Registry {
         let state = self.now.load();
         let Member { tenant, ledger } = state.tenants.get(DEFAULT_TENANT).filter(|member| !member.tenant.suspended)?;
         let collections = tenant.anonymous.clone()?;
-        Some(Arc::new(Identity::of(ledger, Grant { role: Role::Reader, collections }, "anonymous")))
+        Some(Arc::new(Identity::of(ledger, Grant { role: Role::Reader, collections }, ANONYMOUS)))
+    }
+
+    /// Returns whether the anonymous caller still has exactly these collections.
+    pub fn opens(&self, collections: &Pattern) -> bool {
+        let state = self.now.load();
+        let member = state.tenants.get(DEFAULT_TENANT).filter(|member| !member.tenant.suspended);
+        member.is_some_and(|member| member.tenant.anonymous.as_ref() == Some(collections))
     }
 
     /// Returns the tokens of a tenant, or of all, in order of creation.

@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 
 /// The tenant of requests that name none, and of data folders from before tenants existed.
 pub const DEFAULT_TENANT: &str = "default";
+/// The name of callers without a credential, who read what an operator opened to all.
+pub const ANONYMOUS: &str = "anonymous";
 
 /// A tenant, as stored in its record.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -185,8 +185,9 @@ fn unauthorized(detail: &str) -> Problem {
 /// 403, or 404 if the caller may not know whether the target exists.
 pub fn allow(caller: &Caller, access: Access, segments: &Params<'_, '_>) -> Result<()> {
     let Access::Needs(action, resource) = access else { return Ok(()) };
-    // Anonymous callers may read the collections that an operator opened, but not what users of the tenant search for.
-    if resource == Resource::SavedSearch && caller.is_anonymous() {
+    // Anonymous callers may read the collections that an operator opened. A search would ask outside sources with the
+    // operator's keys, and saved ones show what users of the tenant look for.
+    if matches!(resource, Resource::Search | Resource::SavedSearch) && caller.is_anonymous() {
         return Err(unauthorized(NEEDED));
     }
     let name = match resource {

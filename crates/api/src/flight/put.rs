@@ -177,6 +177,9 @@ async fn next(
         if state.stopping.load(Ordering::Relaxed) {
             return Err(Status::unavailable("the server is stopping: begin another call once it is back"));
         }
+        if state.is_void(&call.arrived.caller) {
+            return Err(Status::unauthenticated("the credential was revoked or has expired meanwhile"));
+        }
         if Instant::now() >= until {
             return Err(Status::deadline_exceeded("the call has lasted too long: begin another one"));
         }

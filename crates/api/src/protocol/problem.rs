@@ -6,6 +6,7 @@ use axum::response::{IntoResponse, Response};
 use meridian_model::{Invalid, cut};
 use serde_json::{Map, Value};
 use std::fmt::Display;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Media type of a problem.
@@ -304,13 +305,16 @@ impl Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let mut response = (self.0.status, Json(self.document())).into_response();
+        let status = self.0.status;
+        let mut response = (status, Json(self.document())).into_response();
         let Details { retry_after, headers, .. } = *self.0;
         let answer = response.headers_mut();
         answer.insert(header::CONTENT_TYPE, HeaderValue::from_static(PROBLEM_JSON));
         // A refusal depends on the moment, so a cache must not serve it to others.
         answer.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        if let Some(wait) = retry_after {
+        // A cause that measured no time, such as an owner that moves, still tells clients not to return at once.
+        let wait = retry_after.or_else(|| (status == StatusCode::SERVICE_UNAVAILABLE).then(unmeasured_wait));
+        if let Some(wait) = wait {
             answer.insert(header::RETRY_AFTER, HeaderValue::from(whole_seconds(wait)));
         }
         for (name, value) in headers {
@@ -318,6 +322,13 @@ impl IntoResponse for Problem {
         }
         response
     }
+}
+
+/// A retry time for a refusal without a measured one: 1 to 3 s in turns, so that clients refused together do not return
+/// together.
+fn unmeasured_wait() -> Duration {
+    static TURN: AtomicU64 = AtomicU64::new(0);
+    Duration::from_secs(1 + TURN.fetch_add(1, Ordering::Relaxed) % 3)
 }
 
 /// Rounds to whole seconds for `Retry-After`; 0 would invite a retry storm.
@@ -330,6 +341,20 @@ fn whole_seconds(wait: Duration) -> u64 {
 mod tests {
     use super::*;
     use serde_json::json;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn a_refusal_for_the_moment_always_says_when_to_return() {
+        let told = |problem: Problem| {
+            let response = problem.into_response();
+            let wait = response.headers().get(header::RETRY_AFTER)?.to_str().ok()?;
+            wait.parse::<u64>().ok()
+        };
+        let spread: BTreeSet<_> = (0..100).map(|_| told(Problem::new(Kind::Overloaded, "busy"))).collect();
+        assert_eq!(spread, BTreeSet::from([Some(1), Some(2), Some(3)]));
+        assert_eq!(told(Problem::new(Kind::Overloaded, "busy").retry_after(Duration::from_secs(9))), Some(9));
+        assert_eq!(told(Problem::new(Kind::NotFound, "absent")), None);
+    }
 
     async fn body(problem: Problem) -> Value {
         let bytes = axum::body::to_bytes(problem.into_response().into_body(), 1 << 20).await.unwrap();

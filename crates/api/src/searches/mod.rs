@@ -17,9 +17,11 @@ use crate::request::dispatch::Path;
 use crate::request::errors;
 use crate::request::scope::Scope;
 use crate::response::respond;
+use crate::state::LOCAL;
 use axum::body::Body;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use meridian_admission::identity::ANONYMOUS;
 use meridian_federation::{Search, SearchClient};
 use meridian_model::policy::access::Role;
 use serde_json::Value;
@@ -67,7 +69,7 @@ pub async fn post(state: Scope, context: Context, body: Body) -> Result<Response
 fn asker(state: &Scope, context: &Context) -> SearchClient {
     let caller = state.caller();
     let key = match context.headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()) {
-        _ if !matches!(&*caller.name, "local" | "anonymous") => format!("token {}", caller.key()),
+        _ if !matches!(&*caller.name, LOCAL | ANONYMOUS) => format!("token {}", caller.key()),
         Some(name) => format!("as {name}"),
         None => format!("from {:?}", context.client),
     };

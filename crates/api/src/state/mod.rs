@@ -23,7 +23,7 @@ use change_queues::ChangeQueues;
 use event_streams::EventStreams;
 use exchanges::Exchanges;
 use meridian_admission::gate::Gate;
-use meridian_admission::identity::{Caller, DEFAULT_TENANT, Identity, Registry, Throttle};
+use meridian_admission::identity::{ANONYMOUS, Caller, DEFAULT_TENANT, Identity, Registry, Throttle};
 use meridian_admission::{ByteBudget, Ledger};
 use meridian_backend::{Backend, Clock, Collection, Damaged, Disk, Random, StoreError};
 use meridian_federation::Searches;
@@ -229,16 +229,26 @@ impl AppState {
         self.clock.now()
     }
 
-    /// Returns whether a caller's credential was revoked or has expired since it was checked, or whether that is
-    /// unknown. While the registry is behind, it is unknown for every caller that is not fixed.
+    /// Returns whether a caller's access was withdrawn since it was checked, or whether that is unknown. While the
+    /// registry is behind, it is unknown for every caller that is not fixed.
     pub fn is_void(&self, caller: &Identity) -> bool {
-        caller.is_void(self.now()) || self.registry.is_behind() && !self.callers.is_fixed(caller)
+        caller.is_void(self.now())
+            || !self.callers.is_fixed(caller) && (self.registry.is_behind() || self.is_withdrawn(caller))
     }
 
-    /// Returns whether a caller may become void: through its credential, or because other servers may change the
-    /// registry.
+    /// Returns whether a caller without a credential would no longer be let in: the first credential closes the server
+    /// to programs on its machine, and an operator may close collections that were open to all.
+    fn is_withdrawn(&self, caller: &Identity) -> bool {
+        match &*caller.name {
+            LOCAL => !self.registry.is_empty(),
+            ANONYMOUS => !self.registry.opens(&caller.grant.collections),
+            _ => false,
+        }
+    }
+
+    /// Returns whether a caller may become void.
     pub fn may_become_void(&self, caller: &Identity) -> bool {
-        caller.is_revocable() || self.shares_registry && !self.callers.is_fixed(caller)
+        !self.callers.is_fixed(caller)
     }
 
     /// Returns an id for a request that came without one, unique in this process.

@@ -195,9 +195,14 @@ fn readers_see_no_address_of_a_webhook_and_callers_without_a_credential_no_saved
     let opened = shared.patch(&shared.operator, "/tenants/default", json!({ "anonymous": "ships*" }));
     assert_eq!(opened.status, 200, "{}", opened.text());
     assert_eq!(shared.ask("", "GET", "/collections/ships").status, 200);
-    for (method, path) in
-        [("GET", "/saved-searches"), ("GET", &own), ("GET", &format!("{own}/packets")), ("DELETE", &own)]
-    {
+    for (method, path) in [
+        ("GET", "/saved-searches"),
+        ("GET", &own),
+        ("GET", &format!("{own}/packets")),
+        ("DELETE", &own),
+        ("POST", "/searches"),
+        ("GET", "/providers"),
+    ] {
         shared.ask("", method, path).problem(401);
     }
 }

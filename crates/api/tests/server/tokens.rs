@@ -5,6 +5,7 @@ use crate::support::{Server, read_chunk, read_head, read_response, send};
 use meridian_api::ServerConfig;
 use serde_json::json;
 use std::io::{BufReader, Write as _};
+use std::net::TcpStream;
 
 #[test]
 fn a_token_gives_what_its_maker_has_and_ends_when_it_is_revoked() {
@@ -86,6 +87,42 @@ fn streams_end_when_their_token_is_revoked() {
     // The stream breaks off, which no client mistakes for an end, long before the keep-alive would be due.
     while let Ok(chunk) = read_chunk(&mut reader) {
         assert!(!chunk.is_empty(), "the stream ended as if it were whole");
+    }
+}
+
+#[test]
+fn streams_without_a_credential_end_when_their_access_is_withdrawn() {
+    let server = Server::start();
+    server.create("ships", "name:String,*geom:Point");
+    let open = || {
+        let mut stream = server.connect();
+        send(&mut stream, "GET", "/collections/ships/stream", &[], b"");
+        let mut reader = BufReader::new(stream);
+        assert_eq!(read_head(&mut reader).unwrap().0, 200);
+        assert!(!read_chunk(&mut reader).unwrap().is_empty());
+        reader
+    };
+    let ends = |mut reader: BufReader<TcpStream>, when: &str| {
+        while let Ok(chunk) = read_chunk(&mut reader) {
+            assert!(!chunk.is_empty(), "the stream ended as if it were whole: {when}");
+        }
+    };
+    let local = open();
+    let operator = token(&server, None, json!({ "role": "operator" }));
+    ends(local, "the first token");
+    let set = |body: &str| {
+        let answer = ask(&server, Some(&operator), "PATCH", "/tenants/default", body.as_bytes());
+        assert_eq!(answer.status, 200, "{}", answer.text());
+    };
+    for (open_to_all, withdrawal) in [
+        (r#"{"anonymous":"ships"}"#, r#"{"anonymous":null}"#),
+        (r#"{"anonymous":"ships"}"#, r#"{"anonymous":"ports"}"#),
+        (r#"{"anonymous":"ships"}"#, r#"{"suspended":true}"#),
+    ] {
+        set(open_to_all);
+        let anonymous = open();
+        set(withdrawal);
+        ends(anonymous, withdrawal);
     }
 }
 

@@ -285,7 +285,8 @@ mod tests {
 
     #[test]
     fn coordinates_in_degrees_have_a_sign_and_a_letter_or_a_name() {
-        for text in ["48°12'30\"N", "48° 12' 30.5\" N", "48°12′30″S", "N48°12.5'", "48.2°N", "16°22'00''E", "3º41'O"] {
+        for text in ["48°12'30\"N", "48° 12' 30.5\" N", "48°12′30″S", "N48°12.5'", "48.2°N", "16°22'00''E", "3º41'O"]
+        {
             assert!(is_degrees(text, false) && is_degrees(text, true), "{text}");
         }
         for text in ["48°12'30\"", "28.0N", "48 12 30 N", "-48°12'"] {
