@@ -3,7 +3,6 @@
 use crate::protocol::problem::{Kind, Problem, Result};
 use crate::request::overload;
 use crate::request::route::{Access, Action, Resource, Route};
-use crate::request::scope::Scope;
 use crate::state::AppState;
 use crate::state::event_streams::StreamSlot;
 use axum::http::Method;
@@ -73,10 +72,10 @@ pub fn enter<'a>(
 ///
 /// # Errors
 /// 503 if the server has none, 429 if the caller's tenant may have no more.
-pub fn stream_slot(state: &Scope) -> Result<StreamSlot> {
+pub fn stream_slot(state: &AppState, caller: &Identity) -> Result<StreamSlot> {
     // The tenant's own quota first: its 429 names a cause that the client can change.
-    let held = state.caller().ledger.hold(Quota::Streams).map_err(|over| exceeded(state, over))?;
-    state.live.take(&state.caller().tenant, held).ok_or_else(|| {
+    let held = caller.ledger.hold(Quota::Streams).map_err(|over| exceeded(state, over))?;
+    state.live.take(&caller.tenant, held).ok_or_else(|| {
         let max = state.config.streams_max;
         let detail = format!("{} streams are open, of {max} in all: try again", state.live.open());
         overload::overloaded(state, detail, max)

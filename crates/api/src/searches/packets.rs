@@ -43,7 +43,7 @@ pub async fn get(
     if socket.is_none() && search.outbox.is_over_before(from) {
         return Ok(respond::no_content());
     }
-    let slot = quota::stream_slot(&state)?;
+    let slot = quota::stream_slot(&state, state.caller())?;
     Ok(stream(&search.outbox, Some(from), socket, RETRY, slot))
 }
 

@@ -116,7 +116,7 @@ pub async fn stream(
 ) -> Result<Response> {
     let from = packets::position(&context)?;
     let search = find(&state, &id)?;
-    let slot = quota::stream_slot(&state)?;
+    let slot = quota::stream_slot(&state, state.caller())?;
     // The search keeps running without readers, so browsers need not reconnect quickly.
     Ok(packets::stream(&search.outbox, from, socket, "", slot))
 }

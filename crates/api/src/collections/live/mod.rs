@@ -46,7 +46,7 @@ pub async fn get(
 ) -> Result<Response> {
     let collection = state.collection(&name)?;
     let request = StreamRequest::take(&context, &*collection)?;
-    let slot = quota::stream_slot(&state)?;
+    let slot = quota::stream_slot(&state, state.caller())?;
     let bytes = PARSED_TIMES * context.query.as_deref().map_or(0, str::len);
     // From a separate pool, for which no client is evicted: a stream keeps its conditions even while idle, for up to an
     // hour.
