@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,22 +36,42 @@ def framed(query: Query) -> list[float]:
     return WORLD if west >= east else [west, max(south, -85.0), east, min(north, 85.0)]
 
 
+def limited(query: Query) -> bool:
+    """Whether the events are not about what is in view: they are all drawn, up to `SHAPES_MAX`."""
+    return query.limit is not None or query.conditions.get("nearest") is not None
+
+
+def total(query: Query) -> int | None:
+    """The events of the query, drawn or not; `None` if the server does not count them. A small view may still have an answer."""
+    try:
+        count = _matching(query).count()
+    except MeridianError:
+        return None
+    nearest = query.conditions.get("nearest")
+    return min(count, query.limit or count, count if nearest is None else int(nearest[2]))
+
+
 def answer(query: Query, view: list[float], width: int, height: int) -> dict[str, Any]:
     """What is drawn in a view: `features` with labels if they are few, else the counts of a grid."""
     try:
-        if query.limit is not None or "nearest" in query.conditions:
-            # These are not about what is in view; they are all drawn, up to the limit.
+        if limited(query):
             return _features(query.refined(limit=min(query.limit or SHAPES_MAX, SHAPES_MAX)), None)
         within = _within(query, view)
         if within is None:
             return {"kind": "features", "features": [], "count": 0}
-        count = within.count()
+        matching = _matching(within)
+        count = matching.count()
         if count <= SHAPES_MAX:
             return _features(within.refined(limit=SHAPES_MAX), count)
-        grid = within.density(max(8, width // CELL_PX), max(8, height // CELL_PX))
+        grid = matching.density(max(8, width // CELL_PX), max(8, height // CELL_PX))
         return {"kind": "grid", "count": count, "bbox": grid.bbox, "width": grid.width, "height": grid.height, "counts": grid.counts}
     except MeridianError as error:
         return {"kind": "error", "detail": str(error)}
+
+
+def _matching(query: Query) -> Query:
+    """All events that match the conditions: counts are of these alone."""
+    return replace(query, conditions={**query.conditions, "nearest": None}, sortby=None, properties=None, limit=None)
 
 
 def _within(query: Query, view: list[float]) -> Query | None:
@@ -86,11 +107,13 @@ def _widget() -> Any:
         land = traitlets.List(json.loads((here / "land.json").read_text())).tag(sync=True)
         title = traitlets.Unicode().tag(sync=True)
         frame = traitlets.List().tag(sync=True)
+        total = traitlets.Int(None, allow_none=True).tag(sync=True)
+        limited = traitlets.Bool().tag(sync=True)
         view = traitlets.Dict().tag(sync=True)
         shown = traitlets.Dict().tag(sync=True)
 
         def __init__(self, query: Query) -> None:
-            super().__init__(title=query.collection.name, frame=framed(query))
+            super().__init__(title=query.collection.name, frame=framed(query), total=total(query), limited=limited(query))
             self._query = query
             self.observe(self._moved, "view")
 

@@ -3,14 +3,34 @@
 const HEIGHT = 420;
 const SETTLE_MS = 150;
 const DOT = 3.5;
-// Viridis, from few to many.
-const RAMP = ['#440154', '#46327e', '#365c8d', '#277f8e', '#1fa187', '#4ac16d', '#a0da39', '#fde725'];
+// The colours of the map page (web/src/palette.ts, theme.css); `counts` goes from few to many.
+const LIGHT = {
+  sea: '#dbe4ea',
+  land: '#f7f6f2',
+  coast: '#b4c2cc',
+  counts: ['#fbc07a', '#f38b43', '#d94f33', '#a0243d', '#560f33'],
+  point: '#dd5a3c',
+  raised: '#ffffff',
+  text: '#1a2430',
+};
+const DARK = {
+  sea: '#0e151c',
+  land: '#1b242d',
+  coast: '#33424f',
+  counts: ['#62214f', '#a63050', '#de5d3f', '#f5a24d', '#fde3a0'],
+  point: '#f08a52',
+  raised: '#1d262f',
+  text: '#e6ebf0',
+};
+// The shares of cells at which their colours change, as on the map page (web/src/surface/scale.ts).
+const SHARES = [0.02, 0.4, 0.7, 0.9, 0.995];
 const LAND_UNIT = 5; // land.json has fifths of a degree
 const LAND_MIN = 0.01; // degrees a pixel: nearer than this its coasts would be wrong, and a grid of degrees is drawn
 
 const toY = (lat) => Math.log(Math.tan(Math.PI / 4 + (Math.max(-85, Math.min(85, lat)) * Math.PI) / 360)) * (180 / Math.PI);
 const toLat = (y) => (Math.atan(Math.exp((y * Math.PI) / 180)) * 360) / Math.PI - 90;
 const clamp = (value, min, max) => Math.max(min, Math.min(max, value));
+const many = (count) => count.toLocaleString('en');
 
 const lines = ({ type, coordinates }) => {
   if (type === 'LineString') return [coordinates];
@@ -19,6 +39,28 @@ const lines = ({ type, coordinates }) => {
 };
 const points = ({ type, coordinates }) => (type === 'Point' ? [coordinates] : type === 'MultiPoint' ? coordinates : []);
 
+// The range of counts of each colour, by quantiles. One that no cell can have ends before it begins.
+const rangesOf = (counts) => {
+  const seen = counts.filter((count) => count > 0).sort((a, b) => a - b), stops = [];
+  SHARES.forEach((share, n) => {
+    const at = share * (seen.length - 1), low = seen[Math.floor(at)];
+    const value = low + (seen[Math.ceil(at)] - low) * (at % 1);
+    stops.push(Math.max(Math.round(Number(value.toPrecision(2))), n ? stops[n - 1] + 1 : 1));
+  });
+  return stops.map((stop, n) => ({
+    from: Math.max(n ? stop : 1, seen[0]),
+    to: Math.min(n + 1 < stops.length ? stops[n + 1] - 1 : Infinity, seen[seen.length - 1]),
+  }));
+};
+
+// A row of the legend: a mark and its meaning.
+const row = (style, text) => {
+  const line = document.createElement('div'), mark = document.createElement('i');
+  mark.style.cssText = `display:inline-block;margin-right:6px;vertical-align:middle;${style}`;
+  line.append(mark, text);
+  return line;
+};
+
 function render({ model, el }) {
   const box = document.createElement('div');
   box.style.cssText = 'position:relative;width:100%;max-width:1000px;font:12px system-ui,sans-serif';
@@ -26,19 +68,20 @@ function render({ model, el }) {
   box.setAttribute('role', 'application');
   box.setAttribute('aria-label', `Map of ${model.get('title')}: arrow keys move it, plus and minus zoom`);
   const canvas = document.createElement('canvas');
-  canvas.style.cssText = `display:block;width:100%;height:${HEIGHT}px;background:#dbe6ee;cursor:grab;touch-action:none`;
-  const status = document.createElement('div');
-  status.style.cssText = 'position:absolute;left:8px;bottom:8px;padding:3px 8px;background:#fffd;color:#223;border-radius:3px';
+  canvas.style.cssText = `display:block;width:100%;height:${HEIGHT}px;cursor:grab;touch-action:none`;
+  const legend = document.createElement('div'), rows = document.createElement('div'), status = document.createElement('div');
+  legend.style.cssText = 'position:absolute;left:8px;bottom:8px;max-width:260px;padding:3px 8px;border-radius:3px;pointer-events:none';
   status.setAttribute('role', 'status');
   status.textContent = 'asking …';
   const tip = document.createElement('div');
-  tip.style.cssText = 'position:absolute;display:none;pointer-events:none;white-space:pre;padding:4px 8px;background:#223e;color:#fff;border-radius:3px';
-  box.append(canvas, status, tip);
+  tip.style.cssText = 'position:absolute;display:none;pointer-events:none;white-space:pre;padding:4px 8px;border-radius:3px';
+  legend.append(rows, status);
+  box.append(canvas, legend, tip);
   el.append(box);
   const draw = canvas.getContext('2d');
 
   // The middle in degrees (Mercator's y), and degrees a pixel.
-  let width = 0, x = 0, y = 0, scale = 1, seq = 0, waiting = 0, places = [];
+  let width = 0, x = 0, y = 0, scale = 1, seq = 0, waiting = 0, places = [], ranges = [], colors = LIGHT, shown = model.get('shown');
   const px = (lon) => (lon - x) / scale + width / 2;
   const py = (lat) => (y - toY(lat)) / scale + HEIGHT / 2;
 
@@ -65,16 +108,14 @@ function render({ model, el }) {
     draw.scale(ratio, ratio);
     if (scale >= LAND_MIN) paintLand();
     else paintDegrees();
-    const shown = model.get('shown');
     places = [];
     if (shown.kind === 'grid') paintGrid(shown);
     else if (shown.kind === 'features') paintFeatures(shown.features);
-    if (shown.seq) status.textContent = describe(shown);
   };
 
   const paintLand = () => {
-    draw.fillStyle = '#f4f3ee';
-    draw.strokeStyle = '#b9bdb5';
+    draw.fillStyle = colors.land;
+    draw.strokeStyle = colors.coast;
     draw.lineWidth = 0.7;
     draw.beginPath();
     for (const ring of model.get('land')) {
@@ -88,8 +129,8 @@ function render({ model, el }) {
     const rough = 120 * scale, unit = 10 ** Math.floor(Math.log10(rough));
     const step = [1, 2, 5, 10].map((k) => k * unit).find((size) => size >= rough);
     const digits = Math.max(0, -Math.floor(Math.log10(step)));
-    draw.strokeStyle = '#b9c4cc';
-    draw.fillStyle = '#566';
+    draw.strokeStyle = colors.coast;
+    draw.fillStyle = colors.text;
     draw.lineWidth = 0.7;
     draw.beginPath();
     for (let lon = Math.ceil((x - (width / 2) * scale) / step) * step; px(lon) < width; lon += step) {
@@ -107,11 +148,10 @@ function render({ model, el }) {
 
   const paintGrid = ({ bbox: [west, south, east, north], width: columns, height: rows, counts }) => {
     const across = ((east - west + 360) % 360 || 360) / columns, down = (north - south) / rows;
-    const top = Math.log1p(counts.reduce((a, b) => Math.max(a, b), 0));
     counts.forEach((count, n) => {
       if (!count) return;
       const row = Math.floor(n / columns), left = px(west + (n % columns) * across), upper = py(north - row * down);
-      draw.fillStyle = RAMP[Math.min(RAMP.length - 1, Math.floor((Math.log1p(count) / top) * RAMP.length))];
+      draw.fillStyle = colors.counts[ranges.findIndex(({ to }) => count <= to)];
       draw.globalAlpha = 0.85;
       draw.fillRect(left, upper, across / scale + 0.4, py(north - (row + 1) * down) - upper + 0.4);
     });
@@ -119,9 +159,9 @@ function render({ model, el }) {
   };
 
   const paintFeatures = (features) => {
-    draw.strokeStyle = '#277f8e';
+    draw.strokeStyle = draw.fillStyle = colors.point;
     draw.lineWidth = 1.4;
-    draw.fillStyle = '#365c8dcc';
+    draw.globalAlpha = 0.8;
     for (const { geometry, label } of features) {
       draw.beginPath();
       for (const line of lines(geometry)) {
@@ -136,13 +176,31 @@ function render({ model, el }) {
         places.push([px(lon), py(lat), label]);
       }
     }
+    draw.globalAlpha = 1;
   };
 
-  const describe = (shown) => {
+  const describe = () => {
     if (shown.kind === 'error') return shown.detail;
-    const count = `${model.get('title')}: ${shown.count.toLocaleString('en')} events in view`;
-    const max = shown.kind === 'grid' ? shown.counts.reduce((a, b) => Math.max(a, b), 0) : 0;
-    return max ? `${count}; a cell has up to ${max.toLocaleString('en')} (dark: few, yellow: many; logarithmic)` : count;
+    const total = model.get('total'), left = total - shown.count;
+    const [what, why] = model.get('limited') ? ['drawn', 'more than a map draws'] : ['in view', 'outside of the view'];
+    const count = `${model.get('title')}: ${many(shown.count)} events ${what}`;
+    return total === null ? count : left > 0 ? `${count}; ${many(left)} left out: ${why}, or without a place` : `${count}; none left out`;
+  };
+
+  // The legend: what the marks mean, how many events are shown and how many are left out.
+  const explain = () => {
+    const said = [];
+    const geometries = (shown.features ?? []).map(({ geometry }) => geometry);
+    ranges = shown.kind === 'grid' ? rangesOf(shown.counts) : [];
+    if (ranges.length) said.push('Events in a cell');
+    ranges.forEach(({ from, to }, n) => {
+      if (from <= to) said.push(row(`width:14px;height:10px;background:${colors.counts[n]}`, from < to ? `${many(from)}–${many(to)}` : many(from)));
+    });
+    const drawn = (parts) => geometries.some((one) => parts(one).length);
+    if (drawn(points)) said.push(row(`width:7px;height:7px;border-radius:50%;background:${colors.point}`, 'an event'));
+    if (drawn(lines)) said.push(row(`width:14px;height:2px;background:${colors.point}`, 'the track or outline of an event'));
+    rows.replaceChildren(...said);
+    if (shown.seq) status.textContent = describe();
   };
 
   const moved = () => {
@@ -202,9 +260,27 @@ function render({ model, el }) {
 
   const answered = () => {
     // An answer to an earlier view would be drawn at the wrong size of cells.
-    if (model.get('shown').seq === seq) paint();
+    if (model.get('shown').seq !== seq) return;
+    shown = model.get('shown');
+    explain();
+    paint();
   };
   model.on('change:shown', answered);
+  // The scheme of the notebook, where it names one as JupyterLab does; else that of the browser.
+  const prefers = window.matchMedia('(prefers-color-scheme: dark)');
+  const recolour = () => {
+    const light = document.body.dataset.jpThemeLight;
+    colors = (light ? light === 'false' : prefers.matches) ? DARK : LIGHT;
+    canvas.style.background = colors.sea;
+    legend.style.background = tip.style.color = colors.raised;
+    legend.style.color = tip.style.background = colors.text;
+    explain();
+    paint();
+  };
+  const themed = new MutationObserver(recolour);
+  themed.observe(document.body, { attributeFilter: ['data-jp-theme-light'] });
+  prefers.addEventListener('change', recolour);
+  recolour();
   const resize = () => {
     const first = !width;
     if (!box.clientWidth || box.clientWidth === width) return;
@@ -217,6 +293,8 @@ function render({ model, el }) {
   resize();
   return () => {
     sized.disconnect();
+    themed.disconnect();
+    prefers.removeEventListener('change', recolour);
     clearTimeout(waiting);
     model.off('change:shown', answered);
   };
