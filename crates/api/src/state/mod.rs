@@ -240,6 +240,8 @@ impl AppState {
     /// to programs on its machine, and an operator may close collections that were open to all.
     fn is_withdrawn(&self, caller: &Identity) -> bool {
         match &*caller.name {
+            // A command without a server acts under the name of a local caller, with a token of its own.
+            _ if caller.is_revocable() => false,
             LOCAL => !self.registry.is_empty(),
             ANONYMOUS => !self.registry.opens(&caller.grant.collections),
             _ => false,
