@@ -5,7 +5,7 @@
 
 use super::status;
 use crate::request::overload::no_room;
-use crate::response::whole;
+use crate::response::whole::{self, TINY_BYTES};
 use crate::state::AppState;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::http::HeaderMap;
@@ -15,9 +15,6 @@ use meridian_admission::ByteBudget;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Context, Poll};
-
-/// Smaller messages are not charged: their stream takes more.
-const TINY_BYTES: usize = 1 << 10;
 
 /// Collects the messages of a response and charges them to `answers`. Its client can be evicted.
 ///

@@ -28,7 +28,7 @@ use std::task::{Context, Poll};
 /// own memory has room.
 pub const SMALL_BYTES: usize = 16 << 10;
 /// A smaller response is not charged over HTTP/2 either: its stream takes more, and so would a refusal.
-const TINY_BYTES: usize = 1 << 10;
+pub const TINY_BYTES: usize = 1 << 10;
 /// Bytes that a connection takes at a time.
 const SLICE_BYTES: usize = 64 << 10;
 
