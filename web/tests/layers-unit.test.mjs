@@ -258,6 +258,12 @@ describe('a file', () => {
     for (const form of forms) assert.deepEqual(readFile(form).features, list, form);
   });
 
+  it('of GeoJSON has an id that is a field too as a field alone', () => {
+    const read = (id, properties) => readFile(JSON.stringify({ type: 'Feature', id, geometry: { type: 'Point', coordinates: [1, 2] }, properties })).features[0];
+    assert.deepEqual([read('a', { id: 'a' }).id, read(7, { id: 7 }).id, read('a', { id: 'b' }).id, read('a', { n: 1 }).id], [undefined, undefined, 'a', 'a']);
+    assert.deepEqual(read('a', { id: 'a' }).properties, { id: 'a' });
+  });
+
   it('that cannot be read is refused in a sentence that says why', () => {
     assert.throws(() => readFile('a,b\n1,2\n'), /no column for a place.*found a, b/);
     assert.throws(() => readFile('{"type":"Feature"'), /Line 1 is not a JSON object/);
