@@ -1,6 +1,7 @@
 // The legend of the map: one part for each thing that is shown. A part is data, so that the page and a saved picture show the same.
 import { make } from './dom';
 import { isValues, radiusAt, rampOf, sizeOf, type ColorScale, type SizeScale } from './eventstyle';
+import { EVENTS_MAX, OBJECTS_MAX } from './live/objects';
 import { formatCount, formatMark, formatShort } from './numbers';
 import type { Palette } from './palette';
 import { RADIUS } from './surface/density';
@@ -42,14 +43,26 @@ export interface LegendInput {
   readonly fades: string;
 }
 
+/** What live mode has on the map. */
+export interface LiveInput {
+  /** Whether a field names an object, whose last position is shown. */
+  readonly named: boolean;
+  /** Events or objects, those of them with a heading, and tracks. */
+  readonly count: number;
+  readonly headed: number;
+  readonly tracks: number;
+}
+
 export interface LegendPart {
-  readonly kind: 'layer' | 'counts' | 'trail' | 'field' | 'size';
+  readonly kind: 'layer' | 'live' | 'counts' | 'trail' | 'field' | 'size';
   readonly title: string;
   /** Diameter of the circle beside the title, in pixels. */
   readonly circle?: number;
   readonly ramp?: { readonly colors: readonly string[]; readonly labels: readonly string[]; readonly opacity?: number };
   readonly rows: readonly {
     readonly color?: string;
+    /** Shape of the swatch; a dot without one. */
+    readonly mark?: 'arrow' | 'line';
     readonly text: string;
     readonly count?: string;
     /** The value that a click asks for. */
@@ -115,8 +128,22 @@ export function legendOf(shown: LegendInput, palette: Palette): LegendPart[] {
   return parts;
 }
 
-function swatch(color: string): HTMLElement {
-  const dot = make('em', '', '', { 'aria-hidden': 'true' });
+/** The part of live mode: its marks, as far as they are drawn, and how many events or objects there are. */
+export function livePart({ named, count, headed, tracks }: LiveInput, palette: Palette): LegendPart {
+  const color = palette.point;
+  const what = named ? 'object' : 'event';
+  const rows: LegendPart['rows'] = [
+    { text: 'on the map now', count: formatCount(count) },
+    ...(count > headed ? [{ color, text: what }] : []),
+    ...(headed ? [{ color, mark: 'arrow' as const, text: `${what} and its heading` }] : []),
+    ...(tracks ? [{ color, mark: 'line' as const, text: 'track' }] : []),
+  ];
+  const title = named ? `Last positions, at most ${formatCount(OBJECTS_MAX)}` : `Newest events, at most ${formatCount(EVENTS_MAX)}`;
+  return { kind: 'live', title, rows };
+}
+
+function swatch(color: string, mark?: LegendPart['rows'][number]['mark']): HTMLElement {
+  const dot = make('em', mark ? `mark-${mark}` : '', '', { 'aria-hidden': 'true' });
   dot.style.background = color;
   return dot;
 }
@@ -152,9 +179,9 @@ export function legendElement(part: LegendPart, ask: (value: string) => void): H
     }
     element.append(row);
   }
-  for (const { color, text, count, value } of part.rows) {
+  for (const { color, mark, text, count, value } of part.rows) {
     const row = value === undefined ? make('p') : make('button', 'value', '', { type: 'button', title: `Only ${text}`, 'data-value': value });
-    if (color) row.append(swatch(color));
+    if (color) row.append(swatch(color, mark));
     row.append(make('span', '', text));
     if (count) row.append(make('span', 'value-count', count));
     if (value !== undefined) row.addEventListener('click', () => ask(value));

@@ -316,6 +316,7 @@ const live = new Live(() => mapView, {
     $('live').setAttribute('aria-pressed', String(on));
     if (!on) refresh(ALL);
   },
+  shown: (shown) => legend.setLive(shown),
 });
 
 async function startMap(): Promise<void> {

@@ -30,11 +30,16 @@ function drawPart(c: CanvasRenderingContext2D, part: LegendPart, x: number, top:
   let y = top + 12;
   let indent = 0;
   c.textAlign = 'left';
-  const dot = (color: string): void => {
+  const dot = (color: string, mark?: 'arrow' | 'line'): void => {
     c.fillStyle = color;
     c.beginPath();
-    c.arc(x + 5, y - 4, 4.5, 0, 7);
+    if (mark === 'line') c.rect(x + 0.5, y - 5, 9, 2);
+    else if (mark === 'arrow') for (const [dx, dy] of [[5, -10], [9.5, 2], [5, -0.5], [0.5, 2]]) c.lineTo(x + dx, y + dy);
+    else c.arc(x + 5, y - 4, 4.5, 0, 7);
+    // As faint as a track is, see `liveLayers`.
+    c.globalAlpha = mark === 'line' ? 0.55 : 1;
     c.fill();
+    c.globalAlpha = 1;
   };
   if (part.color) {
     dot(part.color);
@@ -82,9 +87,9 @@ function drawPart(c: CanvasRenderingContext2D, part: LegendPart, x: number, top:
     c.textAlign = 'left';
     y += tall + 18;
   }
-  for (const { color, text: label, count } of part.rows) {
+  for (const { color, mark, text: label, count } of part.rows) {
     y += 12;
-    if (color) dot(color);
+    if (color) dot(color, mark);
     c.fillStyle = muted;
     c.fillText(label, x + (color ? 15 : 0), y, WIDTH - 2 * PAD - (color ? 15 : 0) - (count ? 45 : 0));
     if (count) {

@@ -69,6 +69,17 @@ describe('the legend', () => {
   const { LIGHT, DARK, layerPalette } = page.palette;
   const shown = { name: '', surface: null, averages: null, without: null, strength: 0, events: true, field: '', scale: null, values: null, valued: 0, lacking: 0, sized: '', size: null, zoom: 6, fades: '' };
 
+  it('says what the marks of live mode are, and how many there are', () => {
+    const said = (live, palette = LIGHT) => page.legend.livePart(live, palette);
+    const events = said({ named: false, count: 1431, headed: 0, tracks: 0 });
+    assert.deepEqual([events.kind, events.title], ['live', 'Newest events, at most 2,000']);
+    assert.deepEqual(events.rows, [{ text: 'on the map now', count: '1,431' }, { color: LIGHT.point, text: 'event' }]);
+    const ships = said({ named: true, count: 3, headed: 2, tracks: 2 }, DARK);
+    assert.equal(ships.title, 'Last positions, at most 20,000');
+    assert.deepEqual(ships.rows.slice(1).map(({ color, mark, text }) => [color, mark, text]), [[DARK.point, undefined, 'object'], [DARK.point, 'arrow', 'object and its heading'], [DARK.point, 'line', 'track']]);
+    assert.deepEqual(said({ named: true, count: 2, headed: 2, tracks: 0 }).rows.map(({ text }) => text), ['on the map now', 'object and its heading'], 'no dot is drawn');
+  });
+
   it('has a part for each thing that is shown, and none for nothing', () => {
     assert.deepEqual(legendOf(shown, LIGHT), []);
     const all = legendOf({ ...shown, name: 'Ships', surface: [1, 2, 3, 4, 5], strength: 0.4, field: 'speed', scale: { field: 'sog', stops: [1, 2, 3] }, valued: 3, lacking: 2, sized: 'draft', size: { field: 'd', low: 1, high: 9 } }, LIGHT);
@@ -245,6 +256,12 @@ describe('a file', () => {
     const list = [1, 2].map((n) => ({ type: 'Feature', geometry: { type: 'Point', coordinates: [n, n] }, properties: { n } }));
     const forms = [JSON.stringify({ type: 'FeatureCollection', features: list }), list.map((one) => JSON.stringify(one)).join('\n'), list.map((one) => `\u001e${JSON.stringify(one)}\n`).join(''), '{"lon":1,"lat":1,"n":1}\n{"lon":2,"lat":2,"n":2}\n'];
     for (const form of forms) assert.deepEqual(readFile(form).features, list, form);
+  });
+
+  it('of GeoJSON has an id that is a field too as a field alone', () => {
+    const read = (id, properties) => readFile(JSON.stringify({ type: 'Feature', id, geometry: { type: 'Point', coordinates: [1, 2] }, properties })).features[0];
+    assert.deepEqual([read('a', { id: 'a' }).id, read(7, { id: 7 }).id, read('a', { id: 'b' }).id, read('a', { n: 1 }).id], [undefined, undefined, 'a', 'a']);
+    assert.deepEqual(read('a', { id: 'a' }).properties, { id: 'a' });
   });
 
   it('that cannot be read is refused in a sentence that says why', () => {

@@ -34,10 +34,32 @@ describe('objects that are followed', () => {
     assert.equal(objects.sayObjects(3, 2, true), '3 objects', 'new ones have come');
   });
 
+  it('are the newest 2,000 events where no field names an object', () => {
+    const live = new objects.LiveObjects({ ...names, object: '' });
+    const take = (n) => live.take({ ...event(String(n), 'a', 0, [0, 0]), properties: { time: new Date(n * 1000).toISOString() } });
+    for (let n = 0; n < 2000; n++) take(n);
+    assert.deepEqual([live.count, live.dropped], [2000, false]);
+    for (let n = 2000; n < 2003; n++) take(n);
+    assert.deepEqual([live.count, live.dropped], [2000, true]);
+    const ids = live.drawing().points.features.map(({ properties }) => properties['@id']);
+    assert.deepEqual([ids[0], ids.at(-1)], ['3', '2002']);
+  });
+
   it('find the field that says where they head', () => {
     assert.equal(objects.headingField(['speed', 'cog_deg', 'heading_deg']), 'cog_deg');
     assert.equal(objects.headingField(['magnitude', 'tracking']), '');
   });
+});
+
+it('events of the stream come after the older ones that are loaded', () => {
+  const seen = [];
+  const held = new follow.Held((events) => seen.push(events.map(({ id }) => id)));
+  const [old, early, late] = ['old', 'early', 'late'].map((id) => event(id, 'a', 1, [0, 0]));
+  held.take(early);
+  assert.deepEqual(seen, []);
+  held.release([old]);
+  held.take(late);
+  assert.deepEqual(seen, [['old', 'early'], ['late']]);
 });
 
 describe('the last positions', () => {

@@ -106,8 +106,14 @@ describe('the files of the map', { timeout: 3_600_000 }, () => {
 
   step('says what is wrong with a file', async () => {
     await show('c=countries&m=4/37/-119');
+    await page.evaluate(() => {
+      const refused = new MutationObserver(() => (window.chosenAtRefusal = document.querySelector('#file').files.length));
+      refused.observe(document.querySelector('#problem'), { attributes: true, attributeFilter: ['hidden'] });
+    });
     await page.setInputFiles('#file', { name: 'x.csv', mimeType: 'text/csv', buffer: Buffer.from('a,b\n1,2\n') });
     await page.waitForSelector('#problem:not([hidden])');
+    await becomes(() => page.evaluate(() => document.querySelector('#file').files.length), 0, 'the same file may be chosen again');
+    assert.equal(await page.evaluate(() => window.chosenAtRefusal), 1, 'a file stays chosen until its refusal is shown');
     assert.match(await page.textContent('#problem'), /x\.csv is not shown.*There is no column for a place/);
     await page.setInputFiles('#file', { name: 'walk.gpx', mimeType: 'application/gpx+xml', buffer: Buffer.from('<?xml version="1.0"?><gpx version="1.1"></gpx>') });
     await becomes(() => page.textContent('#problem b'), 'walk.gpx is not shown');

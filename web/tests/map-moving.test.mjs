@@ -42,6 +42,19 @@ describe('what moves on the map', { timeout: 3_600_000 }, () => {
     await page.click('#clear-time');
   });
 
+  step('says in the legend that live mode shows the newest events, where no field names an object', async () => {
+    await show('c=earthquakes&m=4/37/-119');
+    const legend = page.locator('#legend [data-legend=live]');
+    assert.equal(await legend.count(), 0);
+    await page.click('#live');
+    await becomes(async () => (await legend.locator('p').allTextContents()).join(), 'on the map now2,000,event');
+    assert.equal(await legend.locator('b').textContent(), 'Newest events, at most 2,000');
+    await becomes(async () => /the newest 2,000 of [\d,]+ events/.test(await page.textContent('#live-state')), true);
+    await page.click('#live');
+    await becomes(() => legend.count(), 0);
+    await rest();
+  });
+
   step('follows events as they are written: objects move, and their tracks grow', async () => {
     const id = `live-test-${process.pid}`;
     const schema = {
@@ -63,9 +76,16 @@ describe('what moves on the map', { timeout: 3_600_000 }, () => {
       const [boat] = await page.evaluate(() => window.meridianMap.queryRenderedFeatures({ layers: ['live-heading'] }).map(({ properties }) => properties));
       assert.equal(boat.object, 'a');
       assert.ok(Math.abs(boat.heading - 90) < 1, `heads to ${boat.heading}`);
+      const legend = page.locator('#legend [data-legend=live]');
+      assert.equal(await legend.locator('b').textContent(), 'Last positions, at most 20,000');
+      assert.deepEqual(await legend.locator('p').allTextContents(), ['on the map now2', 'object', 'object and its heading', 'track']);
+      // The colour of the legend is the colour of the map.
+      const [drawn, said] = await page.evaluate(() => [window.meridianMap.getPaintProperty('live-track', 'line-color'), document.querySelector('#legend .mark-line').style.background]);
+      assert.equal(said, `rgb(${drawn.match(/[0-9a-f]{2}/g).map((two) => parseInt(two, 16)).join(', ')})`);
       await becomes(() => page.textContent('#count'), '4');
       await page.click('#live');
       await becomes(() => page.getAttribute('#live', 'aria-pressed'), 'false');
+      assert.equal(await legend.count(), 0);
       await rest();
     } finally {
       await fetch(`${url}/collections/${id}`, { method: 'DELETE' });

@@ -45,7 +45,8 @@ pub fn describe(schema: &Schema) -> String {
         IdRole::Given => "id, given",
         IdRole::Made => "id, made by the server",
     };
-    table.push(vec![format!("  {}", schema.id_name), "string".to_owned(), made.to_owned()]);
+    // A field may have the name of the id, as in KML.
+    table.push(vec![format!("  {}", schema.id_column()), "string".to_owned(), made.to_owned()]);
     if let Some(kind) = schema.geometry {
         table.push(vec![format!("  {}", schema.geometry_name), kind.word().to_owned(), "where".to_owned()]);
     }

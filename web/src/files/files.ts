@@ -38,8 +38,8 @@ export class Files {
     const input = $<HTMLInputElement>('file');
     $('open-file').addEventListener('click', () => input.click());
     input.addEventListener('change', () => {
-      void this.open(Array.from(input.files ?? []));
-      input.value = '';
+      // It is emptied last, so that a refused file stays chosen until that is shown, and may then be chosen again.
+      void this.open(Array.from(input.files ?? [])).finally(() => (input.value = ''));
     });
     const over = (on: boolean): void => void document.body.classList.toggle('dropping', on);
     const holds = (e: DragEvent): boolean => e.dataTransfer?.types.includes('Files') ?? false;

@@ -91,7 +91,9 @@ function ofFeatures(list: readonly Feature[], placeless: number): FileContent {
   const features = list.map((feature): Feature => {
     const given = (feature.properties ?? {});
     const properties = Object.fromEntries(fields.map(({ name, kind }) => [name, valueAs(given[name], kind)] as const).filter(([, value]) => value !== undefined));
-    return { type: 'Feature', ...(feature.id === undefined ? {} : { id: feature.id }), geometry: feature.geometry, properties };
+    // An id that is a field too would be shown twice.
+    const id = feature.id === undefined || String(feature.id) === String(properties['id']) ? {} : { id: feature.id };
+    return { type: 'Feature', ...id, geometry: feature.geometry, properties };
   });
   const notes = fields.flatMap(({ name, kind }) => noteOf(name, kind, columns.get(name) ?? [], isTime) ?? []);
   return { features, fields, placeless, notes };

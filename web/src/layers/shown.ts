@@ -3,7 +3,7 @@ import type { App } from '../app';
 import { $ } from '../dom';
 import type { LayerView } from '../hash';
 import type { Files } from '../files/files';
-import { legendElement, legendOf, type LegendInput, type LegendPart, type ValueCount } from '../legend';
+import { legendElement, legendOf, livePart, type LegendInput, type LegendPart, type LiveInput, type ValueCount } from '../legend';
 import type { Picture } from '../picture';
 import { valueStops } from '../surface/scale';
 import { formatLength } from '../time';
@@ -16,6 +16,7 @@ export class Legend {
   /** The frequent values of the field among the events that are asked about. */
   private values: readonly ValueCount[] | null = null;
   private parts: LegendPart[] = [];
+  private live: LiveInput | null = null;
 
   constructor(
     private readonly app: App,
@@ -31,6 +32,17 @@ export class Legend {
     this.show();
   }
 
+  /** What live mode has on the map; null while it is off. */
+  setLive(live: LiveInput | null): void {
+    this.live = live;
+    const [map, before] = [this.app.map(), $('legend').querySelector('[data-legend=live]')];
+    if (!live || !map || !before) return this.show();
+    // Events come often: replaced with them, the other parts would lose clicks.
+    const part = livePart(live, map.palette());
+    this.parts = this.parts.map((one) => (one.kind === 'live' ? part : one));
+    before.replaceWith(legendElement(part, this.ask));
+  }
+
   /** What the legend says, for a saved picture. */
   said(): readonly LegendPart[] {
     return this.parts;
@@ -43,8 +55,9 @@ export class Legend {
     const slots = map?.pictures.shown() ?? [];
     // The uppermost first, as the list of layers has them. Until a collection is open, nothing is asked about any.
     const parts = (this.app.open() ? layers : []).map((layer, i) => (slots[i] && !layer.hidden ? legendOf(this.shownOf(layer, slots[i].picture, i === active), slots[i].palette) : []));
-    // Files are above all collections.
-    this.parts = [...this.files.legend(), ...parts.reverse().flat()];
+    const live = this.live && map ? [livePart(this.live, map.palette())] : [];
+    // What is followed is above files, and files are above all collections.
+    this.parts = [...live, ...this.files.legend(), ...parts.reverse().flat()];
     const held = $('legend').contains(document.activeElement) ? (document.activeElement as HTMLElement).dataset['value'] : undefined;
     $('legend').replaceChildren(...this.parts.map((part) => legendElement(part, this.ask)));
     // The keyboard goes on from the same value.

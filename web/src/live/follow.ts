@@ -1,14 +1,12 @@
 // Follows a collection: where its objects are now, then each event as it is written.
 import type { Feature } from 'geojson';
 import * as api from '../api';
-import { OBJECTS_MAX } from './objects';
+import { EVENTS_MAX, OBJECTS_MAX } from './objects';
 
 /** Events of a page: the most that the server gives. */
 const PAGE = 10_000;
 /** Max events that are read to find the last position of each object. */
 const READ_MAX = 60_000;
-/** Events that are loaded where no field names an object: the picture below shows the others. */
-const RECENT = 2000;
 
 export interface FollowHandlers {
   /** Events, the newest last. */
@@ -50,16 +48,36 @@ export async function newest(read: Read, first: string, object: string, objects:
   return { events: events.reverse(), all: true };
 }
 
+/** Events of the stream, which wait until older ones are loaded: of too many, the first to come are the first to go. */
+export class Held {
+  private waiting: Feature[] | null = [];
+
+  constructor(private readonly to: (events: readonly Feature[]) => void) {}
+
+  /** Takes an event of the stream. */
+  take(event: Feature): void {
+    if (this.waiting) this.waiting.push(event);
+    else this.to([event]);
+  }
+
+  /** Gives the older events, then all that waited for them. */
+  release(older: readonly Feature[]): void {
+    this.to([...older, ...(this.waiting ?? [])]);
+    this.waiting = null;
+  }
+}
+
 /** Follows the events of a question; answers how to stop. */
 export function follow(collection: string, query: URLSearchParams, names: Names, to: FollowHandlers): () => void {
   const stopped = new AbortController();
   const { signal } = stopped;
+  const held = new Held((events) => to.events(events));
   // The stream starts first: what is written meanwhile may come twice, and is never missing.
   const source = new EventSource(`${api.collectionPath(collection)}/stream?${query}`);
   source.addEventListener('open', () => to.connected(true));
   source.addEventListener('error', () => to.connected(false));
   source.addEventListener('message', ({ data }: MessageEvent<string>) => {
-    if (data) to.events([JSON.parse(data) as Feature]);
+    if (data) held.take(JSON.parse(data) as Feature);
   });
   const { time, object, heading } = names;
   const recent = new URLSearchParams(query);
@@ -78,14 +96,16 @@ export function follow(collection: string, query: URLSearchParams, names: Names,
         // The objects can be followed without their number.
       },
     );
-    const first = api.itemsPath(collection, recent, object ? PAGE : RECENT);
-    const { events, all } = await newest((path) => api.page(path, signal), first, object, () => (exact ? total : Infinity), object ? READ_MAX : RECENT);
-    to.events(events);
+    const first = api.itemsPath(collection, recent, object ? PAGE : EVENTS_MAX);
+    const { events, all } = await newest((path) => api.page(path, signal), first, object, () => (exact ? total : Infinity), object ? READ_MAX : EVENTS_MAX);
+    held.release(events);
     await counted;
     to.known(all ? null : total);
   };
   load().catch((error: unknown) => {
-    if (!signal.aborted) to.failed(error);
+    if (signal.aborted) return;
+    held.release([]);
+    to.failed(error);
   });
   return () => {
     stopped.abort();

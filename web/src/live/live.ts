@@ -2,6 +2,7 @@
 import type { Feature } from 'geojson';
 import type * as api from '../api';
 import { $, say } from '../dom';
+import type { LiveInput } from '../legend';
 import type { MapView } from '../mapview';
 import { EMPTY } from '../style';
 import { formatEventTime } from '../time';
@@ -20,6 +21,8 @@ export interface LiveEvents {
   grown(): void;
   failed(error: unknown): void;
   changed(on: boolean): void;
+  /** What is on the map has changed; null where nothing is followed. */
+  shown(shown: LiveInput | null): void;
 }
 
 export class Live {
@@ -76,6 +79,7 @@ export class Live {
     });
     this.view()?.picture.hide(schema.object !== '');
     this.say();
+    this.events.shown({ named: this.named, count: 0, headed: 0, tracks: 0 });
     this.events.changed(true);
   }
 
@@ -85,6 +89,8 @@ export class Live {
       if (!this.objects) return;
       const { points, lines } = this.objects.drawing();
       this.view()?.setLive(points, lines);
+      const headed = points.features.filter(({ properties }) => 'heading' in (properties ?? {})).length;
+      this.events.shown({ named: this.named, count: points.features.length, headed, tracks: lines.features.length });
       this.say();
       this.askLater();
     }, (this.objects?.count ?? 0) > MANY ? DRAW_MANY : DRAW);
@@ -106,7 +112,8 @@ export class Live {
     const { objects } = this;
     const state = !this.connected ? 'Connecting…' : this.loading ? 'Loading…' : 'Live';
     const newest = objects && Number.isFinite(objects.newest) ? ` · newest ${formatEventTime(new Date(objects.newest).toISOString())} UTC` : '';
-    say($('live-state'), objects ? `${state} · ${sayObjects(objects.count, this.total, this.named)}${newest}` : '');
+    const total = this.total ?? (objects?.dropped ? Infinity : null);
+    say($('live-state'), objects ? `${state} · ${sayObjects(objects.count, total, this.named)}${newest}` : '');
   }
 
   stop(): void {
@@ -121,6 +128,7 @@ export class Live {
     this.view()?.setLive(EMPTY, EMPTY);
     this.view()?.picture.hide(false);
     this.say();
+    this.events.shown(null);
     this.events.changed(false);
   }
 }

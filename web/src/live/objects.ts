@@ -6,6 +6,8 @@ import { parseInstant } from '../time';
 /** Positions kept of an object, and objects kept: the newest of both. */
 export const TRACK_MAX = 500;
 export const OBJECTS_MAX = 20_000;
+/** Events kept where no field names an object: the picture below shows the others. */
+export const EVENTS_MAX = 2000;
 
 /** Names of a field that says where an object heads, in degrees from north; the first that a collection has counts. */
 const HEADING = /^(true_?)?(heading|course|cog|bearing|direction|track)(_?deg(rees)?)?$/i;
@@ -40,6 +42,8 @@ export class LiveObjects {
   private readonly tracks = new Map<string, Position[]>();
   /** Events taken. */
   taken = 0;
+  /** Whether there were too many, and the oldest are gone. */
+  dropped = false;
   /** Time of the newest event. */
   newest = -Infinity;
 
@@ -75,9 +79,11 @@ export class LiveObjects {
     // The object that moved last is last; the others go first if there are too many.
     if (newest) this.tracks.delete(object);
     this.tracks.set(object, track);
+    const max = this.names.object ? OBJECTS_MAX : EVENTS_MAX;
     for (const oldest of this.tracks.keys()) {
-      if (this.tracks.size <= OBJECTS_MAX) break;
+      if (this.tracks.size <= max) break;
       this.tracks.delete(oldest);
+      this.dropped = true;
     }
     this.taken++;
     this.newest = Math.max(this.newest, ms);

@@ -201,6 +201,23 @@ fn a_preview_shows_the_events_and_writes_nothing() {
 }
 
 #[test]
+fn a_preview_lists_a_field_called_id_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let mark = |n: u32| {
+        format!(
+            "<Placemark><ExtendedData><Data name=\"id\"><value>r{n}</value></Data></ExtendedData>\
+             <Point><coordinates>{n},2</coordinates></Point></Placemark>"
+        )
+    };
+    let kml = format!("<kml><Document>{}{}</Document></kml>", mark(1), mark(2));
+    let missing = folder.path().join("missing");
+    let args = ["load", "spots", "-", "--format", "kml", "--preview", "--data", text(&missing)];
+    let run = meridian_with_input(&args, kml.as_bytes()).ended(0);
+    let lines = |name: &str| run.out.lines().filter(|line| line.split_whitespace().next() == Some(name)).count();
+    assert_eq!((lines("id"), lines("@id")), (1, 1), "{}", run.out);
+}
+
+#[test]
 fn a_table_of_many_events_tells_that_there_are_more() {
     let folder = tempfile::tempdir().unwrap();
     let at = ["--data", text(folder.path())];
