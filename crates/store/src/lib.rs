@@ -95,7 +95,7 @@ pub use error::{Damaged, Problem, SnapshotGone, StoreError, WriteError};
 pub use expiry::ExpiryOutcome;
 pub use maintenance::archive::Files;
 pub use manifest::{ImportOrigin, Manifest};
-pub use options::{Durability, Options, PARTITIONS_MAX, Settings, SettingsChange};
+pub use options::{Definition, Durability, Options, PARTITIONS_MAX, Settings, SettingsChange};
 pub use panics::store_panics;
 pub use part::ipc::expect_buffers_within;
 pub use part::open_parts::TreeStats;
