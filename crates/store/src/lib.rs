@@ -110,6 +110,6 @@ pub use store::candidate::Candidate;
 pub use store::folder::ANSWERS;
 pub use store::partitions::Partitions;
 pub use store::records::Records;
-pub use store::{KEEPS_NAME, Store};
+pub use store::{KEEPS_NAME, Retyped, Store};
 pub use stream::SharedLog;
 pub use waits::without_waits;

@@ -36,7 +36,7 @@ use crate::response::respond;
 use axum::body::Body;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use meridian_backend::{Collection, CollectionStats, Damaged, KEEPS_NAME, Settings, StoreError};
+use meridian_backend::{Collection, CollectionStats, Damaged, KEEPS_NAME, Retyped, Settings, StoreError};
 use meridian_model::policy::access::Action;
 use meridian_model::schema::validate_name;
 use meridian_model::{Bounds, Invalid, Mode, Schema, schema_json, schema_spec, time};
@@ -134,14 +134,18 @@ pub async fn put(state: Scope, Path(name): Path<String>, context: Context, body:
                 return respond::json("application/json", &describe(&context, &*existing));
             }
             let settings = settings::changeable(&state, &*existing, named)?.of(&existing.settings());
-            if state.view().retype(&name, schema, settings).map_err(errors::store_problem)? {
-                state.live.check(&name);
-                return respond::json("application/json", &describe(&context, &*state.collection(&name)?));
-            }
-            let detail = format!(
-                "there is a collection {name:?} already, with another schema: PATCH adds fields, DELETE removes it"
-            );
-            return Err(Problem::new(Kind::Conflict, detail));
+            return match state.view().retype(&name, schema, settings).map_err(errors::store_problem)? {
+                Retyped::Done => {
+                    state.live.check(&name);
+                    respond::json("application/json", &describe(&context, &*state.collection(&name)?))
+                }
+                Retyped::Kept(why) => {
+                    let detail = format!(
+                        "there is a collection {name:?} already, with another schema, and it keeps its types: {why}; PATCH adds fields, DELETE removes it"
+                    );
+                    Err(Problem::new(Kind::Conflict, detail))
+                }
+            };
         }
         let defaults = Settings { partitions: settings::partitions(&state, &schema), ..Settings::default() };
         let made = state.view().create(&name, schema, named.of(&defaults)).map_err(|e| {
