@@ -5,7 +5,7 @@ use crate::collection::Collection;
 use crate::operation::Operation;
 use crate::records::{BackupOptions, Records};
 use meridian_model::{Invalid, Schema, Subscriber};
-use meridian_store::{Backup, Damaged, Flusher, KEEPS_NAME, Settings, StoreError};
+use meridian_store::{Backup, Damaged, Flusher, KEEPS_NAME, Retyped, Settings, StoreError};
 use std::io::Write;
 use std::sync::Arc;
 
@@ -69,14 +69,14 @@ pub trait Backend: Operation + Flusher {
         Err(Invalid::new(KEEPS_NAME).into())
     }
 
-    /// Replaces schema and settings of a collection that was never written to; returns whether that was done. Only if
-    /// this process holds it, in a single partition.
+    /// Replaces schema and settings of a collection that was never written to. Only if this process holds it, in a
+    /// single partition.
     ///
     /// # Errors
     /// [`StoreError::Invalid`], or the disk's error.
-    fn retype(&self, tenant: &str, name: &str, schema: Schema, settings: Settings) -> Result<bool, StoreError> {
+    fn retype(&self, tenant: &str, name: &str, schema: Schema, settings: Settings) -> Result<Retyped, StoreError> {
         let _ = (tenant, name, schema, settings);
-        Ok(false)
+        Ok(Retyped::Kept("another process holds it"))
     }
 
     /// Adopts a collection that the owner of its first partition has created or dropped, if this process has other

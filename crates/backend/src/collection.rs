@@ -9,7 +9,7 @@ use crate::writes::Writes;
 use meridian_model::{Field, Schema, Seq};
 use meridian_query::partial::RowStream;
 use meridian_query::{Control, Items, QueryError};
-use meridian_store::{CollectionStats, ImportOrigin, Settings, StoreError};
+use meridian_store::{CollectionStats, Definition, ImportOrigin, Settings, StoreError};
 use std::sync::Arc;
 use tokio::time::Instant;
 
@@ -32,6 +32,12 @@ pub trait Collection: Queries + Lookups + Writes + History {
     /// Its settings.
     fn settings(&self) -> Settings;
 
+    /// Its schema and settings. They are read one after the other: after a change in between they are a pair that the
+    /// collection never had, and [`Collection::change_from`] refuses it.
+    fn definition(&self) -> Definition {
+        Definition { schema: Schema::clone(&self.schema()), settings: self.settings() }
+    }
+
     /// Its statistics.
     fn stats(&self) -> CollectionStats;
 
@@ -42,7 +48,20 @@ pub trait Collection: Queries + Lookups + Writes + History {
     fn part(&self, number: usize) -> Result<Option<Arc<dyn Part>>, StoreError>;
 
     /// Adds optional fields and changes the settings: both, or neither on an error.
-    fn change(&self, fields: Vec<Field>, settings: Option<Settings>) -> Result<(), StoreError>;
+    fn change(&self, fields: Vec<Field>, settings: Option<Settings>) -> Result<(), StoreError> {
+        self.change_from(None, fields, settings)
+    }
+
+    /// As [`Collection::change`], only if the collection has the definition `seen`, where one is given.
+    ///
+    /// # Errors
+    /// [`StoreError::Changed`] if it has another one.
+    fn change_from(
+        &self,
+        seen: Option<&Definition>,
+        fields: Vec<Field>,
+        settings: Option<Settings>,
+    ) -> Result<(), StoreError>;
 
     /// Returns the number of events that these settings would remove.
     fn removed_by(&self, settings: &Settings) -> Result<u64, StoreError>;

@@ -53,7 +53,7 @@ pub use writes::{Append, DeleteFault, PartialDelete, Writes};
 // The types used by this interface. They belong to the crates below; callers need nothing else from those.
 pub use meridian_store::seams::{Clock, Disk, OpenMode, Random, Seams, read_named_text};
 pub use meridian_store::{
-    Act, AuditPage, Backup, BackupKey, BackupScope, CollectionStats, Damaged, Durability, Flusher, ImportOrigin,
-    KEEPS_NAME, KEY_BYTES_MAX, OnConflict, PARTITIONS_MAX, Problem, RecordedAct, Settings, SettingsChange,
-    SnapshotGone, StoreError, Write, WriteError, store_panics, without_waits,
+    Act, AuditPage, Backup, BackupKey, BackupScope, CollectionStats, Damaged, Definition, Durability, Flusher,
+    ImportOrigin, KEEPS_NAME, KEY_BYTES_MAX, OnConflict, PARTITIONS_MAX, Problem, RecordedAct, Retyped, Settings,
+    SettingsChange, SnapshotGone, StoreError, Write, WriteError, store_panics, without_waits,
 };

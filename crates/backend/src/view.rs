@@ -5,7 +5,7 @@ use crate::collection::Collection;
 use meridian_admission::identity::Caller;
 use meridian_model::Schema;
 use meridian_model::policy::access::{Action, Decision, Target};
-use meridian_store::{Damaged, Settings, StoreError};
+use meridian_store::{Damaged, Retyped, Settings, StoreError};
 use std::sync::Arc;
 
 /// The collections of a caller's tenant that its grant covers. All work for a caller goes through its view, so that
@@ -99,11 +99,11 @@ impl View {
     }
 
     /// Replaces schema and settings of a collection that was never written to, which the caller must be allowed to
-    /// manage. Returns whether that was done.
+    /// manage.
     ///
     /// # Errors
     /// As [`Backend::retype`].
-    pub fn retype(&self, name: &str, schema: Schema, settings: Settings) -> Result<bool, StoreError> {
+    pub fn retype(&self, name: &str, schema: Schema, settings: Settings) -> Result<Retyped, StoreError> {
         self.backend.retype(self.tenant(), name, schema, settings)
     }
 

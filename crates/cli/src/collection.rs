@@ -10,7 +10,7 @@ use crate::upload::{StoredCounts, Upload};
 use meridian_backend::{Backend, Collection, Embedded};
 use meridian_model::{Batch, Schema, schema_json};
 use meridian_store::seams::Seams;
-use meridian_store::{Options, Settings, SettingsChange, Store, StoreError, Write};
+use meridian_store::{Options, Retyped, Settings, SettingsChange, Store, StoreError, Write};
 use serde_json::{Value, json};
 use std::cell::Cell;
 use std::path::PathBuf;
@@ -126,10 +126,12 @@ impl CollectionTarget {
             Inner::NoFolder(_) => return Err(self.missing()),
             Inner::Folder { store, collection } => {
                 let Some(there) = collection else { return Err(self.missing()) };
-                if !store.retype(TENANT, &self.name, schema.clone(), named.of(&there.settings()))? {
-                    let detail =
-                        "with another schema than --schema says, and only one that was never written to takes another";
-                    return Err(Failure::Refused(format!("the collection {} is there already, {detail}", self.name)));
+                let retyped = store.retype(TENANT, &self.name, schema.clone(), named.of(&there.settings()))?;
+                if let Retyped::Kept(why) = retyped {
+                    return Err(Failure::Refused(format!(
+                        "the collection {} is there already, with another schema than --schema says, and it keeps its types: {why}",
+                        self.name
+                    )));
                 }
                 *collection = Embedded::new(store.clone()).collection(TENANT, &self.name)?;
             }

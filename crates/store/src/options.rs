@@ -1,6 +1,6 @@
 //! Options of the operator.
 
-use meridian_model::{Invalid, SeqLayout};
+use meridian_model::{Invalid, Schema, SeqLayout};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -173,6 +173,16 @@ fn one() -> u16 {
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_one(partitions: &u16) -> bool {
     *partitions == 1
+}
+
+/// A collection without its events: the state that a change replaces.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Definition {
+    /// Its schema.
+    pub schema: Schema,
+    /// Its settings.
+    pub settings: Settings,
 }
 
 /// Settings given by a caller; the others stay as they are.

@@ -23,6 +23,7 @@ use crate::protocol::params::Params;
 use crate::protocol::params::crs;
 use crate::protocol::params::format::{EVENTS, Format, PAGES};
 use crate::protocol::problem::{Kind, Problem, Result};
+use crate::protocol::tags;
 #[cfg(feature = "flight")]
 use crate::request::ask::{FlightListing, FlightOperation};
 use crate::request::blocking;
@@ -35,7 +36,7 @@ use crate::response::respond;
 use axum::body::Body;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use meridian_backend::{Collection, CollectionStats, Damaged, KEEPS_NAME, Settings, StoreError};
+use meridian_backend::{Collection, CollectionStats, Damaged, KEEPS_NAME, Retyped, Settings, StoreError};
 use meridian_model::policy::access::Action;
 use meridian_model::schema::validate_name;
 use meridian_model::{Bounds, Invalid, Mode, Schema, schema_json, schema_spec, time};
@@ -94,7 +95,17 @@ pub async fn get(state: Scope, Path(name): Path<String>, context: Context) -> Re
         let question = Question { base: &context.base, name: &name, schema: &schema, stats: &stats, needs_token };
         return Ok(respond::page(&state, html::collections::one(&question, &settings)));
     }
-    respond::document("application/json", &describe(&context, &*collection))
+    described(&context, &*collection)
+}
+
+/// Responds with a collection's description, tagged by its definition and its bytes.
+fn described(context: &Context, collection: &dyn Collection) -> Result<Response> {
+    // Read first: with a later definition in its tag, a client could overwrite a change that it has not seen.
+    let definition = collection.definition();
+    let mut response = respond::document("application/json", &describe(context, collection))?;
+    let name = tags::definition_name(collection.created(), &definition).map_err(Problem::internal)?;
+    tags::of_definition(response.headers_mut(), &name);
+    Ok(response)
 }
 
 /// Max bytes of a collection's title and description, which appear in every list of collections.
@@ -123,14 +134,18 @@ pub async fn put(state: Scope, Path(name): Path<String>, context: Context, body:
                 return respond::json("application/json", &describe(&context, &*existing));
             }
             let settings = settings::changeable(&state, &*existing, named)?.of(&existing.settings());
-            if state.view().retype(&name, schema, settings).map_err(errors::store_problem)? {
-                state.live.check(&name);
-                return respond::json("application/json", &describe(&context, &*state.collection(&name)?));
-            }
-            let detail = format!(
-                "there is a collection {name:?} already, with another schema: PATCH adds fields, DELETE removes it"
-            );
-            return Err(Problem::new(Kind::Conflict, detail));
+            return match state.view().retype(&name, schema, settings).map_err(errors::store_problem)? {
+                Retyped::Done => {
+                    state.live.check(&name);
+                    respond::json("application/json", &describe(&context, &*state.collection(&name)?))
+                }
+                Retyped::Kept(why) => {
+                    let detail = format!(
+                        "there is a collection {name:?} already, with another schema, and it keeps its types: {why}; PATCH adds fields, DELETE removes it"
+                    );
+                    Err(Problem::new(Kind::Conflict, detail))
+                }
+            };
         }
         let defaults = Settings { partitions: settings::partitions(&state, &schema), ..Settings::default() };
         let made = state.view().create(&name, schema, named.of(&defaults)).map_err(|e| {
@@ -156,7 +171,7 @@ pub async fn put(state: Scope, Path(name): Path<String>, context: Context, body:
     Ok(response)
 }
 
-/// `PATCH /collections/{c}`
+/// `PATCH /collections/{c}`: with `If-Match`, only on the definition that the client has seen.
 pub async fn patch(state: Scope, Path(name): Path<String>, context: Context, body: Body) -> Result<Response> {
     let collection = state.collection(&name)?;
     let mut params = Params::parse(context.query.as_deref())?;
@@ -169,12 +184,18 @@ pub async fn patch(state: Scope, Path(name): Path<String>, context: Context, bod
         let mut change: Map<String, Value> = serde_json::from_slice(&received.bytes)
             .map_err(|e| Problem::invalid_body(Invalid::new(format!("the body is not a JSON object: {e}"))))?;
         if let Some(new) = settings::take_name(&mut change, &name).map_err(Problem::invalid_body)? {
+            // A rename does not hold the lock of the definition, so it could not keep the condition.
+            if context.headers.contains_key(header::IF_MATCH) {
+                let detail = "the condition if-match is not supported with a new name: send the request without it";
+                return Err(Problem::new(Kind::NotImplemented, detail).with("field", "if-match"));
+            }
             return rename(&state, &context, &name, &new);
         }
+        let seen = settings::expected(&*collection, &context.headers)?;
         let (named, fields) = settings::read(&collection.schema(), change).map_err(Problem::invalid_body)?;
         let note = settings::note(&named, &fields);
-        settings::apply(&*collection, fields, &named, confirmed)?;
-        let mut response = respond::json("application/json", &describe(&context, &*collection))?;
+        settings::apply(&*collection, fields, &named, confirmed, seen.as_ref())?;
+        let mut response = described(&context, &*collection)?;
         response.extensions_mut().insert(note);
         Ok(response)
     })

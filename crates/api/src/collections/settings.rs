@@ -4,9 +4,13 @@ use crate::access::audit::AuditDetails;
 use crate::contract::text::retention_text;
 use crate::protocol::params::Params;
 use crate::protocol::problem::{Kind, Problem, Result};
+use crate::protocol::tags::{self, Tags};
 use crate::request::errors;
 use crate::state::AppState;
-use meridian_backend::{Collection, Durability, PARTITIONS_MAX, Settings, SettingsChange, WriteError};
+use axum::http::{HeaderMap, header};
+use meridian_backend::{
+    Collection, Definition, Durability, PARTITIONS_MAX, Settings, SettingsChange, StoreError, WriteError,
+};
 use meridian_model::schema::validate_name;
 use meridian_model::{Field, IdRole, Invalid, Mode, Schema, schema_json};
 use serde_json::{Map, Value, json};
@@ -148,7 +152,7 @@ pub fn put(state: &AppState, collection: &dyn Collection, named: SettingsChange,
     // A repeated PUT must succeed without a confirmation.
     match named.of(&before) == before {
         true => Ok(()),
-        false => apply(collection, Vec::new(), &named, confirmed),
+        false => apply(collection, Vec::new(), &named, confirmed, None),
     }
 }
 
@@ -179,23 +183,41 @@ pub fn changeable(state: &AppState, collection: &dyn Collection, named: Settings
     Ok(SettingsChange { durability: None, partitions: None, ..named })
 }
 
-/// Changes a collection, unless that would remove more events than the client confirmed.
+/// Returns the definition that a change with `If-Match` replaces; `None` if it replaces any.
+///
+/// # Errors
+/// 400 for a value that is not a list of tags: it must not be ignored. 412 if the collection has another definition.
+pub fn expected(collection: &dyn Collection, headers: &HeaderMap) -> Result<Option<Definition>> {
+    let name = header::IF_MATCH;
+    let listed = Tags::of(headers, &name).map_err(|why| Problem::parameter(name.as_str(), why))?;
+    let Some(listed) = listed.filter(|listed| *listed != Tags::Any) else { return Ok(None) };
+    let definition = collection.definition();
+    let present = tags::definition_name(collection.created(), &definition).map_err(Problem::internal)?;
+    match listed.have_strong(|tag| tags::is_of_definition(tag, &present)) {
+        true => Ok(Some(definition)),
+        false => Err(errors::store_problem(StoreError::Changed)),
+    }
+}
+
+/// Changes a collection, unless that would remove more events than the client confirmed, or its definition is not the
+/// one that was `seen`.
 pub fn apply(
     collection: &dyn Collection,
     fields: Vec<Field>,
     named: &SettingsChange,
     confirmed: Option<u64>,
+    seen: Option<&Definition>,
 ) -> Result<()> {
     // A collection that refuses writes refuses changes too, and the request is not at fault.
     if let Some(why) = collection.stats().refuses {
         return Err(errors::write_problem(collection, WriteError::Refused(why)));
     }
-    let before = collection.settings();
+    let before = seen.map_or_else(|| collection.settings(), |seen| seen.settings.clone());
     let after = Some(named.of(&before)).filter(|after| *after != before);
     if let Some(after) = &after {
         confirm(collection, after, confirmed)?;
     }
-    collection.change(fields, after).map_err(errors::store_problem)
+    collection.change_from(seen, fields, after).map_err(errors::store_problem)
 }
 
 fn confirm(collection: &dyn Collection, settings: &Settings, confirmed: Option<u64>) -> Result<()> {

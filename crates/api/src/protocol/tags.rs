@@ -4,7 +4,7 @@
 //! its bytes differ. Conditions are about states, so they ignore that suffix.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
-use meridian_backend::{Collection, Head};
+use meridian_backend::{Collection, Definition, Head};
 use meridian_model::{Schema, Seq};
 use meridian_query::question_hash;
 
@@ -101,6 +101,27 @@ pub fn of_bytes(headers: &mut HeaderMap, bytes: &[u8]) {
     insert(headers, &format!("\"{hash:016x}\""));
 }
 
+/// Returns the name of a collection's definition in tags. It leaves out counts: they change with every write.
+///
+/// # Errors
+/// A definition that cannot be written as JSON.
+pub fn definition_name(created: i64, definition: &Definition) -> serde_json::Result<String> {
+    let text = serde_json::to_string(definition)?;
+    Ok(format!("{created:x}.{:x}", question_hash([text.as_str()])))
+}
+
+/// Adds the name of a definition to the strong tag of a document that shows it.
+pub fn of_definition(headers: &mut HeaderMap, name: &str) {
+    let Some(document) = headers.get(header::ETAG).and_then(opaque) else { return };
+    let tag = format!("\"{name}.{document}\"");
+    insert(headers, &tag);
+}
+
+/// Returns whether a collection's tag has this name of a definition.
+pub fn is_of_definition(tag: &str, name: &str) -> bool {
+    tag.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'))
+}
+
 /// Sets the strong tag of one event: its version, then the number of fields shown. A version number is unique only
 /// within the content that began at `began`: a later collection of the name, or a restored one, reuses it.
 pub fn of_event(headers: &mut HeaderMap, began: i64, seq: Seq, schema: &Schema) {
@@ -171,6 +192,7 @@ fn read(text: &str, into: &mut Vec<Tag>) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use meridian_backend::Settings;
 
     fn of(values: &[&str]) -> Result<Option<Tags>, String> {
         let mut headers = HeaderMap::new();
@@ -193,6 +215,25 @@ mod tests {
         }
         for wrong in ["a", "\"a", "\"a\"\"b\"", "w/\"a\"", "\"a\" \"b\"", "*, \"a\""] {
             assert!(of(&[wrong]).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_tag_of_a_collection_has_its_definition_and_its_document() {
+        let definition = Definition { schema: Schema::default(), settings: Settings::default() };
+        let name = definition_name(0x5eed, &definition).unwrap();
+        let mut headers = HeaderMap::new();
+        of_bytes(&mut headers, b"{}");
+        let document = headers[header::ETAG].clone();
+        of_definition(&mut headers, &name);
+        let tag = opaque(&headers[header::ETAG]).unwrap();
+        assert!(is_of_definition(tag, &name) && tag.ends_with(opaque(&document).unwrap()), "{tag}");
+        let settings = Settings { retention_bytes: Some(1), ..Settings::default() };
+        let changed = Definition { settings, ..definition };
+        let later = definition_name(0x5eee, &changed).unwrap();
+        assert_ne!(name, definition_name(0x5eed, &changed).unwrap());
+        for other in [definition_name(0x5eed, &changed).unwrap(), later, name[..name.len() - 1].to_owned()] {
+            assert!(!is_of_definition(tag, &other), "{tag} {other}");
         }
     }
 

@@ -81,6 +81,7 @@ pub fn store_problem(error: StoreError) -> Problem {
         StoreError::ReadOnly { .. } => {
             Problem::new(Kind::StorageUnavailable, "the server's data folder cannot be written to")
         }
+        error @ StoreError::Changed => Problem::new(Kind::PreconditionFailed, error),
         StoreError::Busy(detail) | StoreError::Unknown(detail) => Problem::new(Kind::Overloaded, detail),
         StoreError::Closed => Problem::new(Kind::NotFound, "the collection was removed"),
         error if error.is_full() => {

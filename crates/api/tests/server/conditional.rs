@@ -1,7 +1,7 @@
 //! Conditional requests: reads of unchanged data, and writes based on a known version.
 
 use crate::support::{Response, Server, point};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 const JSON: (&str, &str) = ("content-type", "application/geo+json");
@@ -44,6 +44,12 @@ fn tag_of(server: &Server, path: &str) -> String {
     let tag = answer.header("etag").to_owned();
     assert!(tag.ends_with('"'), "{path}: {tag:?}");
     tag
+}
+
+/// Changes the settings and fields of a collection.
+fn change(server: &Server, path: &str, body: &Value, more: &[(&str, &str)]) -> Response {
+    let headers = [&[("content-type", "application/json")], more].concat();
+    server.ask("PATCH", path, &headers, body.to_string().as_bytes())
 }
 
 fn unless(server: &Server, path: &str, tag: &str) -> Response {
@@ -122,6 +128,7 @@ fn another_collection_of_the_name_has_nothing_of_the_former_one() {
     let next = next.as_str().unwrap().strip_prefix("http://localhost").unwrap().to_owned();
     let paths = ["/collections/g/items/a", "/collections/g/items", "/collections/g/aggregate?function=count"];
     let tags = paths.map(|path| tag_of(&server, path));
+    let definition = tag_of(&server, "/collections/g");
     for name in ["c", "g"] {
         assert_eq!(server.ask("DELETE", &format!("/collections/{name}"), &[], b"").status, 204);
     }
@@ -137,6 +144,7 @@ fn another_collection_of_the_name_has_nothing_of_the_former_one() {
     }
     let body = event("a", 2).to_string();
     server.ask("PUT", paths[0], &[JSON, ("if-match", &tags[0])], body.as_bytes()).problem(412);
+    change(&server, "/collections/g", &json!({ "properties": {} }), &[("if-match", &definition)]).problem(412);
 }
 
 #[test]
@@ -272,6 +280,62 @@ fn of_writes_on_one_version_one_is_done() {
 }
 
 #[test]
+fn a_change_is_made_on_the_definition_that_the_client_has_seen() {
+    let server = filled();
+    let path = "/collections/c";
+    let (limited, unlimited) = (json!({ "retention_bytes": 1u64 << 40 }), json!({ "retention_bytes": null }));
+    let extended = json!({ "properties": { "extra": { "type": "string" } } });
+    let first = tag_of(&server, path);
+    // Events change the description, and not the definition.
+    server.load("c", &[point("", 5.0, 5.0, json!({ "n": 1, "dtg": "2024-01-01T00:00:00Z" }))]);
+    assert_ne!(tag_of(&server, path), first);
+    let made = change(&server, path, &limited, &[("if-match", &first)]);
+    assert_eq!(made.status, 200, "{}", made.text());
+    // The response has the tag of the new definition.
+    let second = made.header("etag").to_owned();
+    for stale in [&*first, "\"other\"", &format!("W/{second}")] {
+        change(&server, path, &unlimited, &[("if-match", stale)]).problem(412);
+        change(&server, path, &extended, &[("if-match", stale)]).problem(412);
+    }
+    assert_eq!(change(&server, path, &unlimited, &[("if-match", "unquoted")]).problem(400)["field"], "if-match");
+    assert_eq!(server.json(path)["retention_bytes"], 1u64 << 40);
+    assert_eq!(server.json("/collections/c/schema")["properties"].get("extra"), None);
+    assert_eq!(change(&server, path, &extended, &[("if-match", &format!("\"other\", {second}"))]).status, 200);
+    // A new field is another definition too.
+    change(&server, path, &unlimited, &[("if-match", &second)]).problem(412);
+    assert_eq!(change(&server, path, &unlimited, &[("if-match", "*")]).status, 200);
+    assert_eq!(server.json(path).get("retention_bytes"), None);
+    change(&server, "/collections/absent", &unlimited, &[("if-match", "*")]).problem(404);
+}
+
+#[test]
+fn of_changes_of_one_definition_one_is_made() {
+    let server = filled();
+    server.create_of("p", "n:Integer,dtg:Date", 3);
+    for path in ["/collections/c", "/collections/p"] {
+        for round in 0..4 {
+            let (tag, done) = (tag_of(&server, path), AtomicUsize::new(0));
+            std::thread::scope(|scope| {
+                for writer in 0..4 {
+                    let (server, tag, done) = (&server, &tag, &done);
+                    scope.spawn(move || {
+                        let name = format!("f{round}x{writer}");
+                        let body = match writer % 2 {
+                            0 => json!({ "properties": { name: { "type": "integer" } } }),
+                            _ => json!({ "retention_bytes": (1u64 << 40) + 10 * round + writer }),
+                        };
+                        let answer = change(server, path, &body, &[("if-match", tag)]);
+                        assert!([200, 412].contains(&answer.status), "{}", answer.text());
+                        done.fetch_add(usize::from(answer.status == 200), Ordering::Relaxed);
+                    });
+                }
+            });
+            assert_eq!(done.into_inner(), 1, "{path} round {round}");
+        }
+    }
+}
+
+#[test]
 fn a_condition_that_a_write_does_not_take_is_refused_and_nothing_is_done() {
     let server = filled();
     let body = json!({ "type": "FeatureCollection", "features": [event("b", 1)] }).to_string();
@@ -281,7 +345,12 @@ fn a_condition_that_a_write_does_not_take_is_refused_and_nothing_is_done() {
         server.ask("POST", "/collections/g/items", &[JSON, condition], body.as_bytes()).problem(501);
         server.ask("DELETE", "/collections/g/items?filter=n%3D1", &[condition], b"").problem(501);
         server.ask("DELETE", "/collections/g", &[condition], b"").problem(501);
+        if condition.0 != "if-match" {
+            change(&server, "/collections/g", &json!({}), &[condition]).problem(501);
+        }
     }
+    // A new name is not part of the definition.
+    change(&server, "/collections/g", &json!({ "id": "h" }), &[("if-match", "*")]).problem(501);
     let date = ("if-unmodified-since", "Wed, 21 Oct 2015 07:28:00 GMT");
     server.ask("DELETE", "/collections/g/items/a", &[date], b"").problem(501);
     assert_eq!(server.json("/collections/g")["itemCount"], 1);

@@ -24,7 +24,7 @@ use meridian_query::{
 };
 use meridian_store::seams::Random;
 use meridian_store::{
-    CollectionStats, ImportOrigin, PartView, Partitions, Settings, Snapshot, StoreError, Write, WriteError,
+    CollectionStats, Definition, ImportOrigin, PartView, Partitions, Settings, Snapshot, StoreError, Write, WriteError,
 };
 use std::sync::Arc;
 use tokio::time::{Duration, Instant};
@@ -110,7 +110,7 @@ impl Collection for LocalCollection {
         schema() -> Arc<Schema>;
         settings() -> Settings;
         stats() -> CollectionStats;
-        change(fields: Vec<Field>, settings: Option<Settings>) -> Result<(), StoreError>;
+        change_from(seen: Option<&Definition>, fields: Vec<Field>, settings: Option<Settings>) -> Result<(), StoreError>;
         removed_by(settings: &Settings) -> Result<u64, StoreError>;
     }
 

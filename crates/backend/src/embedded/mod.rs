@@ -14,7 +14,9 @@ use crate::records::{BackupOptions, RecordSource, Records};
 use collection::LocalCollection;
 use commit::CommitExecutor;
 use meridian_model::{Background, Invalid, Positions, Schema, Subscriber};
-use meridian_store::{Backup, Damaged, ExtentStats, Flusher, Partitions, Settings, Store, StoreError, TreeStats};
+use meridian_store::{
+    Backup, Damaged, ExtentStats, Flusher, Partitions, Retyped, Settings, Store, StoreError, TreeStats,
+};
 use std::fmt;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -123,7 +125,7 @@ impl Backend for Embedded {
         self.store.rename(tenant, name, new)
     }
 
-    fn retype(&self, tenant: &str, name: &str, schema: Schema, settings: Settings) -> Result<bool, StoreError> {
+    fn retype(&self, tenant: &str, name: &str, schema: Schema, settings: Settings) -> Result<Retyped, StoreError> {
         self.store.retype(tenant, name, schema, settings)
     }
 

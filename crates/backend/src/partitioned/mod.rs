@@ -33,7 +33,7 @@ use meridian_query::partial::Partial;
 use meridian_query::wire::{Question, WireError};
 use meridian_query::{Control, QueryError, Tile};
 use meridian_store::seams::Random;
-use meridian_store::{CollectionStats, Problem, Settings, SnapshotGone, StoreError, Write, WriteError};
+use meridian_store::{CollectionStats, Definition, Problem, Settings, SnapshotGone, StoreError, Write, WriteError};
 use std::ops::Range;
 use std::sync::Arc;
 use tokio::time::{Duration, Instant};
@@ -178,8 +178,13 @@ impl Collection for Partitioned {
         Ok(self.parts.get(number).cloned())
     }
 
-    fn change(&self, fields: Vec<Field>, settings: Option<Settings>) -> Result<(), StoreError> {
-        write::change(&self.parts, &fields, settings.as_ref())
+    fn change_from(
+        &self,
+        seen: Option<&Definition>,
+        fields: Vec<Field>,
+        settings: Option<Settings>,
+    ) -> Result<(), StoreError> {
+        write::change(&self.parts, seen, &fields, settings.as_ref())
     }
 
     fn removed_by(&self, settings: &Settings) -> Result<u64, StoreError> {

@@ -9,7 +9,7 @@ use meridian_model::filter::Predicate;
 use meridian_model::{Field, Positions, Schema, Seq, SeqLayout};
 use meridian_model::{Invalid, Vector};
 use meridian_query::Control;
-use meridian_store::{Settings, StoreError, Write, WriteError};
+use meridian_store::{Definition, Settings, StoreError, Write, WriteError};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use tokio::task::JoinSet;
@@ -200,18 +200,24 @@ pub(super) fn delete_matching(
 /// Changes all partitions, the first one last.
 ///
 /// Servers may change a collection at the same time. The last partition orders their changes, and the others adopt its
-/// state. So the server that finishes last leaves all of them alike.
+/// state. So the server that finishes last leaves all of them alike. The last one also decides whether the definition
+/// is still the one that was `seen`.
 ///
 /// # Errors
-/// [`StoreError::Busy`] if another change takes too long.
-pub(super) fn change(parts: &[Arc<dyn Part>], fields: &[Field], settings: Option<&Settings>) -> Result<(), StoreError> {
+/// [`StoreError::Busy`] if another change takes too long, [`StoreError::Changed`] if the definition is another one.
+pub(super) fn change(
+    parts: &[Arc<dyn Part>],
+    seen: Option<&Definition>,
+    fields: &[Field],
+    settings: Option<&Settings>,
+) -> Result<(), StoreError> {
     let Some(_alone) = CHANGING.try_lock_for(CHANGE_WAIT) else {
         return Err(StoreError::Busy("another change of a collection takes long: try again".to_owned()));
     };
     let Some((last, others)) = parts.split_last() else { return Ok(()) };
     // First completes an earlier change, which may have failed halfway.
     align(&**last, others)?;
-    last.change(fields.to_vec(), settings.cloned())?;
+    last.change_from(seen, fields.to_vec(), settings.cloned())?;
     align(&**last, others)
 }
 

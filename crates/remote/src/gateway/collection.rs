@@ -14,9 +14,9 @@ use crate::wire::described::{CollectionRef, Description};
 use crate::wire::fault::Fault;
 use crate::wire::rows::Events;
 use meridian_backend::{
-    Append, Changes, Collection, CollectionStats, DeleteFault, DeleteReceipt, Files, Head, History, ImportOrigin,
-    Lookups, Near, Part, PartialDelete, PriorEvents, Random, ReadPoint, ReadResult, RowSink, Settings, StoreError,
-    Write, WriteError, WriteReceipt, Writes,
+    Append, Changes, Collection, CollectionStats, Definition, DeleteFault, DeleteReceipt, Files, Head, History,
+    ImportOrigin, Lookups, Near, Part, PartialDelete, PriorEvents, Random, ReadPoint, ReadResult, RowSink, Settings,
+    StoreError, Write, WriteError, WriteReceipt, Writes,
 };
 use meridian_model::filter::Predicate;
 use meridian_model::{Batch, Field, Positions, Schema, Seq, Seqs};
@@ -66,8 +66,14 @@ impl Collection for Remote {
         }))
     }
 
-    fn change(&self, fields: Vec<Field>, settings: Option<Settings>) -> Result<(), StoreError> {
-        let ask = ActionCall::Change { place: self.mirror.place.clone(), fields, settings };
+    fn change_from(
+        &self,
+        seen: Option<&Definition>,
+        fields: Vec<Field>,
+        settings: Option<Settings>,
+    ) -> Result<(), StoreError> {
+        let (place, seen) = (self.mirror.place.clone(), seen.cloned().map(Box::new));
+        let ask = ActionCall::Change { place, fields, settings, seen };
         let changed = self.link().once::<Description>(ask, &self.link().patience());
         self.mirror.changed();
         // Described after the change, so it is valid from now on.

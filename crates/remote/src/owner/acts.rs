@@ -119,8 +119,8 @@ fn run(owner: &Owner, ask: ActionCall, control: &Control) -> Vec<Bytes> {
             owner.running.set_weights(&weights);
             one(Ok(()))
         }
-        ActionCall::Change { place, fields, settings } => one(owner.collection(&place).and_then(|collection| {
-            collection.change(fields, settings)?;
+        ActionCall::Change { place, fields, settings, seen } => one(owner.collection(&place).and_then(|collection| {
+            collection.change_from(seen.as_deref(), fields, settings)?;
             Ok(Description::of(&place.tenant, place.partition, &*collection))
         })),
         ActionCall::RemovedBy { place, settings } => {

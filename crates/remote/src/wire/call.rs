@@ -7,7 +7,7 @@
 
 use super::described::CollectionRef;
 use super::fault::Fault;
-use meridian_backend::{Near, OnConflict, ReadPoint, Settings};
+use meridian_backend::{Definition, Near, OnConflict, ReadPoint, Settings};
 use meridian_model::{Field, Positions, Schema, Seq};
 use meridian_observe as observe;
 use meridian_query::ByValue;
@@ -210,6 +210,9 @@ pub(crate) enum ActionCall {
         place: CollectionRef,
         fields: Vec<Field>,
         settings: Option<Settings>,
+        /// The definition that it replaces; `None`: any.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        seen: Option<Box<Definition>>,
     },
     RemovedBy {
         place: CollectionRef,

@@ -166,6 +166,7 @@ impl From<StoreError> for Fault {
                 Fault::Io { action: action.to_owned(), path: shown(&path), source: source.to_string(), full }
             }
             StoreError::Internal { .. } | StoreError::MustNotWait => Fault::internal(error.to_string()),
+            StoreError::Changed => Fault::Changed,
             StoreError::Busy(why) => Fault::Busy(why),
             StoreError::Unknown(why) => Fault::Unknown(why),
             StoreError::Fenced(why) => Fault::Fenced(why),
@@ -262,6 +263,7 @@ impl Fault {
                 StoreError::Io { action: known(&action), path: path.into(), source: Error::new(kind, source) }
             }
             Fault::Busy(why) | Fault::Unavailable(why) | Fault::Fenced(why) => StoreError::Busy(why),
+            Fault::Changed => StoreError::Changed,
             Fault::Unknown(why) => StoreError::Unknown(why),
             Fault::Closed => StoreError::Closed,
             Fault::NotStarted => StoreError::Busy("all scan servers are busy: try again".to_owned()),

@@ -18,8 +18,8 @@ use crate::error::{Problem, SnapshotGone, StoreError};
 use crate::expiry;
 use crate::ingest::partition::{CommittedWrite, Partition, PartitionLock, Request};
 use crate::ingest::queue::Queue;
-use crate::manifest::ImportOrigin;
-use crate::options::Settings;
+use crate::manifest::{ImportOrigin, Manifest};
+use crate::options::{Definition, Settings};
 use crate::panics::Panics;
 use crate::part::PartView;
 use crate::seams::Catalog;
@@ -347,12 +347,29 @@ impl Collection {
 
     /// Appends optional fields and changes the settings; on an error neither happens.
     pub fn change(&self, fields: Vec<meridian_model::Field>, settings: Option<Settings>) -> Result<(), StoreError> {
+        self.change_from(None, fields, settings)
+    }
+
+    /// As [`Collection::change`], only if the collection has the definition `seen`, where one is given.
+    ///
+    /// # Errors
+    /// [`StoreError::Changed`] if it has another one.
+    pub fn change_from(
+        &self,
+        seen: Option<&Definition>,
+        fields: Vec<meridian_model::Field>,
+        settings: Option<Settings>,
+    ) -> Result<(), StoreError> {
         if fields.is_empty() && settings.is_none() {
             return Ok(());
         }
         // One lock from reading the schema to committing the change, so that concurrent changes do not undo each other.
         let mut core = self.core.lock();
-        let mut schema = core.manifest.schema.clone();
+        let Manifest { schema, settings: current, .. } = &core.manifest;
+        if seen.is_some_and(|seen| seen.schema != *schema || seen.settings != *current) {
+            return Err(StoreError::Changed);
+        }
+        let mut schema = schema.clone();
         for field in fields {
             if field.required {
                 return Err(Invalid::field(&field.name, "a field added later cannot be required").into());

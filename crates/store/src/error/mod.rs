@@ -80,6 +80,9 @@ pub enum StoreError {
         /// The panic message.
         detail: String,
     },
+    /// The schema or the settings to be changed are not those that were read.
+    #[error("the schema or the settings of the collection were changed meanwhile: read it, and decide again")]
+    Changed,
     /// Something else is in progress: retry later.
     #[error("{0}")]
     Busy(String),

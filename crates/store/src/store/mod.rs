@@ -40,6 +40,7 @@ use crate::store::partitions::Partitions;
 use crate::store::records::{COPIES, Records, RepairedRecords};
 pub use crate::store::renaming::KEEPS_NAME;
 use crate::store::retrying::Retries;
+pub use crate::store::retyping::Retyped;
 use meridian_model::{Background, Subscriber};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};

@@ -13,41 +13,60 @@ use crate::store::{Inner, Store, partitions};
 use meridian_model::Schema;
 use std::sync::Arc;
 
+/// Whether a collection got another schema.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Retyped {
+    /// It has the schema now.
+    Done,
+    /// It keeps its own, for this reason.
+    Kept(&'static str),
+}
+
+impl Retyped {
+    fn written(partition: &Collection) -> Retyped {
+        Retyped::Kept(match partition.stats().events {
+            0 => "its log and files may still hold the events that it had",
+            _ => "it has events",
+        })
+    }
+}
+
 impl Store {
-    /// Replaces schema and settings of a collection that was never written to. Returns false without a change if the
-    /// collection does not exist, was written to, has several partitions or is in a bucket. Holders of the collection
-    /// find it gone, as after [`Store::drop_collection`].
+    /// Replaces schema and settings of a collection that was never written to. Nothing changes if the collection does
+    /// not exist, was written to, has several partitions or is in a bucket. Holders of the collection find it gone, as
+    /// after [`Store::drop_collection`].
     ///
     /// # Errors
     /// [`StoreError::Invalid`], or the error of the disk. Then the collection is unchanged.
-    pub fn retype(&self, tenant: &str, name: &str, schema: Schema, settings: Settings) -> Result<bool, StoreError> {
+    pub fn retype(&self, tenant: &str, name: &str, schema: Schema, settings: Settings) -> Result<Retyped, StoreError> {
         schema.validate()?;
         expiry::check(&settings, &schema)?;
         partitions::check(&settings, &schema)?;
         let inner = &self.inner;
         inner.check_writable()?;
         if !self.renames() {
-            return Ok(false);
+            return Ok(Retyped::Kept("it is in a bucket"));
         }
         // Held throughout, so that no other call removes or renames it meanwhile.
         let _changing = inner.changing.lock();
         inner.check_open()?;
-        let Some(held) = inner.collections.get(tenant, name) else { return Ok(false) };
+        let Some(held) = inner.collections.get(tenant, name) else { return Ok(Retyped::Kept("it was removed")) };
         // With several partitions, a crash could leave some with each schema.
-        let [partition] = &*held else { return Ok(false) };
+        let [partition] = &*held else { return Ok(Retyped::Kept("it has several partitions")) };
         settings.may_follow(&partition.settings())?;
         if partition.was_written() {
-            return Ok(false);
+            return Ok(Retyped::written(partition));
         }
-        let retyped = inner.retype(partition, schema, settings);
-        if matches!(retyped, Ok(true)) {
-            mark_dropped(&held);
+        if !inner.retype(partition, schema, settings)? {
+            return Ok(Retyped::written(partition));
         }
-        retyped
+        mark_dropped(&held);
+        Ok(Retyped::Done)
     }
 }
 
 impl Inner {
+    /// Does it, unless a write has come before it; returns whether it was done.
     fn retype(&self, partition: &Arc<Collection>, schema: Schema, settings: Settings) -> Result<bool, StoreError> {
         let (tenant, name) = (partition.tenant(), partition.name());
         let mut retyped = partition.close(false).map(|()| false);

@@ -3,7 +3,7 @@
 use crate::world::{Event, World, batch, content, schema};
 use meridian_model::{IdRole, Schema, schema_spec};
 use meridian_store::seams::{CrashStyle, FaultKind};
-use meridian_store::{Durability, Settings, StoreError, Write};
+use meridian_store::{Durability, Retyped, Settings, StoreError, Write};
 
 fn other() -> Schema {
     schema_spec::parse("word:String,weight:Double,*geom:Point:srid=4326").unwrap()
@@ -25,7 +25,7 @@ fn a_crash_at_any_step_leaves_one_of_the_two_schemas() {
             store.create("t", "c", first.clone(), of(Durability::Local)).unwrap();
             world.disk.inject_times(kind, "/t", step, if step % 2 == 0 { u64::MAX } else { 1 });
             let retyped = store.retype("t", "c", other(), of(Durability::Local));
-            assert!(!matches!(retyped, Ok(false)), "{case}");
+            assert!(!matches!(retyped, Ok(Retyped::Kept(_))), "{case}");
             assert!(store.collection("t", "c").is_some() || store.why_damaged("t", "c").is_some(), "{case}");
             world.disk.crash(CrashStyle::Lose);
             drop(store);
@@ -53,7 +53,7 @@ fn a_collection_takes_another_schema_until_it_is_written_to() {
         let former = store.create("t", "c", other(), of(durability)).unwrap();
         let settings = Settings { retention_bytes: Some(1 << 40), ..of(durability) };
         let wanted = schema(IdRole::Given);
-        assert!(store.retype("t", "c", wanted.clone(), settings.clone()).unwrap());
+        assert_eq!(store.retype("t", "c", wanted.clone(), settings.clone()).unwrap(), Retyped::Done);
         let new = store.collection("t", "c").unwrap();
         assert_eq!((&*new.schema(), new.settings()), (&wanted, settings));
         assert!(new.created() > former.created(), "what others remember of the former one is not of this one");
@@ -62,16 +62,21 @@ fn a_collection_takes_another_schema_until_it_is_written_to() {
 
         new.write(Write::new(batch(&new.schema(), &[Event::new("e", 1)]))).unwrap();
         let held = content(&new.snapshot());
-        assert!(!store.retype("t", "c", other(), of(durability)).unwrap());
+        let kept = |name, schema, settings| match store.retype("t", name, schema, settings).unwrap() {
+            Retyped::Kept(why) => why,
+            Retyped::Done => panic!("{name} got another schema"),
+        };
+        assert_eq!(kept("c", other(), of(durability)), "it has events");
         new.delete(&["e".to_owned()]).unwrap();
-        assert!(!store.retype("t", "c", other(), of(durability)).unwrap(), "its log has the former columns");
+        // Its log has the former columns.
+        assert!(kept("c", other(), of(durability)).contains("the events that it had"));
         new.write(Write::new(batch(&new.schema(), &[Event::new("e", 1)]))).unwrap();
         assert_eq!((held.len(), content(&new.snapshot()).len()), (1, 1));
 
-        assert!(!store.retype("t", "absent", other(), of(durability)).unwrap());
+        assert_eq!(kept("absent", other(), of(durability)), "it was removed");
         let partitioned = Settings { partitions: 2, ..of(durability) };
         store.create("t", "parts", other(), partitioned.clone()).unwrap();
-        assert!(!store.retype("t", "parts", wanted.clone(), partitioned.clone()).unwrap());
+        assert_eq!(kept("parts", wanted.clone(), partitioned.clone()), "it has several partitions");
         store.create("t", "d", other(), of(durability)).unwrap();
         assert!(matches!(store.retype("t", "d", wanted, partitioned), Err(StoreError::Invalid(_))));
         assert_eq!(*store.collection("t", "d").unwrap().schema(), other());
