@@ -136,7 +136,7 @@ impl Span {
     }
 }
 
-/// Runs `wait`, which waits for another process on this thread. The work holds no slot meanwhile, so other work runs.
+/// Runs `wait`, which waits on this thread for another process or for maintenance. The work holds no slot meanwhile, so other work runs.
 /// Once `over` reports that the work is no longer wanted, it does not wait for its turn.
 pub fn away<T>(over: &dyn Fn() -> bool, wait: impl FnOnce() -> T) -> T {
     // Upgraded before the wait, so that the same slot that was given back is taken again.

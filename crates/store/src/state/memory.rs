@@ -34,6 +34,11 @@ impl WriteMemory {
         self.0.lock().pool.held() as u64
     }
 
+    /// Returns the bytes of a tenant.
+    pub(crate) fn bytes_of(&self, tenant: &str) -> u64 {
+        self.0.lock().pool.held_by(tenant) as u64
+    }
+
     /// Returns true if a collection that holds this much has at least an equal share. At least one always has,
     /// whichever store it belongs to.
     pub(crate) fn is_large(&self, bytes: u64) -> bool {

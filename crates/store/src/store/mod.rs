@@ -329,6 +329,11 @@ impl Store {
         (common.cache.bytes(), common.memory_all.bytes())
     }
 
+    /// Returns the bytes of the memory trees of a tenant's collections.
+    pub fn memory_of(&self, tenant: &str) -> u64 {
+        self.inner.common.memory_all.bytes_of(tenant)
+    }
+
     /// Removes Arrow rows of archived segments, least recently used first, until the served files fit into
     /// `Options::serving_bytes`. Called by simulators and the store's threads.
     pub fn trim_serving(&self) {
