@@ -82,6 +82,13 @@ pub trait Operation: Debug + Send + Sync {
         None
     }
 
+    /// Returns the bytes of memory trees in this process, of one tenant or of all; `None` if other processes have the
+    /// collections. Returns at once.
+    fn write_memory(&self, tenant: Option<&str>) -> Option<u64> {
+        let _ = tenant;
+        None
+    }
+
     /// Returns true if everything is stored in memory only.
     fn is_ephemeral(&self) -> bool;
 

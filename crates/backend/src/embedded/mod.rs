@@ -190,6 +190,10 @@ impl Operation for Embedded {
         Some((self.store.extents()?, self.store.trees()))
     }
 
+    fn write_memory(&self, tenant: Option<&str>) -> Option<u64> {
+        Some(tenant.map_or_else(|| self.store.memory().1, |tenant| self.store.memory_of(tenant)))
+    }
+
     fn is_ephemeral(&self) -> bool {
         self.store.is_ephemeral()
     }

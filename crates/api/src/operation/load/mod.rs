@@ -56,7 +56,7 @@ fn of(state: &AppState) -> Load {
         .filter(|tenant| !tenant.is_idle())
         .collect();
     tenants.sort_by(|a, b| b.weight_of_load().total_cmp(&a.weight_of_load()).then_with(|| a.name.cmp(&b.name)));
-    // Truncated before memory is computed, since that walks the collections of each listed tenant.
+    // Truncated before memory is computed, which asks each pool about each listed tenant.
     tenants.truncate(LISTED_MAX);
     tenants.iter_mut().for_each(|tenant| tenant.memory = memory_of(state, &tenant.name));
     let (counts, metrics) = (state.gate.counts(), &state.metrics);
@@ -142,14 +142,13 @@ impl TenantLoad {
     }
 }
 
-/// Returns the memory of all tenants by purpose.
+/// Returns the memory of all tenants by purpose, in this process: another process that has the collections is not asked,
+/// since one that is paused would delay the page.
 fn memory(state: &AppState) -> Vec<MemoryLoad> {
-    let collections = state.all_collections().unwrap_or_default();
-    let writes: u64 = collections.iter().map(|collection| collection.stats().memory_bytes).sum();
     let pools = pools(state).map(|(purpose, pool)| (purpose, pool.held() as u64, Some(pool.limit() as u64)));
     let packets = ("packets", state.searches.bytes() as u64, Some(state.config.search.buffer_bytes_total as u64));
-    let writes = ("writes", writes, None);
-    let all = pools.into_iter().chain([packets, writes]);
+    let writes = state.backend.write_memory(None).map(|held| ("writes", held, None));
+    let all = pools.into_iter().chain([packets]).chain(writes);
     all.map(|(purpose, held, limit)| MemoryLoad { purpose, held, limit }).collect()
 }
 
@@ -168,10 +167,9 @@ fn pools(state: &AppState) -> [(&'static str, &ByteBudget); 6] {
 /// Returns the memory of one tenant by purpose; omits purposes for which it holds nothing.
 fn memory_of(state: &AppState, tenant: &str) -> BTreeMap<&'static str, u64> {
     let name: Arc<str> = tenant.into();
-    let collections = state.backend.list(tenant).unwrap_or_default();
-    let writes = collections.iter().map(|collection| collection.stats().memory_bytes).sum();
+    let writes = state.backend.write_memory(Some(tenant)).map(|held| ("writes", held));
     let pools = pools(state).map(|(purpose, pool)| (purpose, pool.of(&name).held_here() as u64));
-    pools.into_iter().chain([("writes", writes)]).filter(|(_, held)| *held > 0).collect()
+    pools.into_iter().chain(writes).filter(|(_, held)| *held > 0).collect()
 }
 
 fn slow(request: &crate::state::slow::SlowRequest) -> SlowRequest {
