@@ -259,6 +259,50 @@ fn responses_that_are_not_read_count_among_the_streams_of_their_connection() {
     serves(&server, &shown);
 }
 
+/// Opens streams with bodies that never arrive, each with a head of some 60 KiB, and then one that is answered. Returns
+/// the streams that were refused.
+fn with_large_heads(attacker: &mut Attacker, streams: u32) -> Vec<u32> {
+    let fields = [(":method", "POST"), (":scheme", "https"), (":authority", "localhost"), (":path", "/tokens")];
+    let mut head: Vec<u8> = fields.iter().flat_map(|(name, value)| field(name, value)).collect();
+    head.extend(field("content-type", "application/json"));
+    let parts = ["x-a", "x-b", "x-c", "x-d"].map(|name| field(name, &"x".repeat(15 << 10)));
+    for stream in (0..streams).map(|n| 2 * n + 1) {
+        attacker.write(&frame(HEADERS, 0, stream, &head)).unwrap();
+        for (part, flags) in parts.iter().zip([0, 0, 0, END_HEADERS]) {
+            attacker.write(&frame(CONTINUATION, flags, stream, part)).unwrap();
+        }
+    }
+    let last = 2 * streams + 1;
+    attacker.write(&frame(HEADERS, END_STREAM | END_HEADERS, last, &request("/healthz"))).unwrap();
+    let mut refused = Vec::new();
+    loop {
+        let frame = attacker.read().unwrap();
+        match frame.kind {
+            RST_STREAM => {
+                assert_eq!(frame.payload, REFUSED_STREAM.to_be_bytes(), "stream {}", frame.stream);
+                refused.push(frame.stream);
+            }
+            DATA if frame.stream == last => return refused,
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn streams_beyond_the_reserve_of_their_connection_take_memory_or_are_refused() {
+    // Room for the heads of some 30 streams.
+    let (server, shown) = house(ServerConfig { answer_bytes_total: 2 << 20, ..ServerConfig::default() });
+    let mut attacker = Attacker::new(&server, &shown);
+    let refused = with_large_heads(&mut attacker, 80);
+    assert!(refused.len() > 40 && refused.iter().all(|stream| *stream > 40), "{refused:?}");
+    serves(&server, &shown);
+    // The memory comes back with the end of the connection.
+    drop(attacker);
+    while !with_large_heads(&mut Attacker::new(&server, &shown), 20).is_empty() {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
 #[test]
 fn a_request_with_fields_of_http_1_or_a_wrong_length_is_reset() {
     let (server, shown) = house(ServerConfig::default());

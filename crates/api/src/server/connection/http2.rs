@@ -17,8 +17,10 @@ use super::frames::FrameMeter;
 use super::send_queue::{QUEUE_BYTES, QueuedBytes, SendQueue};
 use super::wire::HEAD_BYTES_MAX;
 use crate::request::dispatch::Connection;
+use axum::http::Request;
 use h2::server::Builder;
-use h2::{Ping, PingPong, Reason};
+use h2::{Ping, PingPong, Reason, RecvStream};
+use meridian_admission::ByteBudget;
 use std::future::poll_fn;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
@@ -27,6 +29,10 @@ use tokio::time::{Duration, Instant, MissedTickBehavior, interval, sleep_until};
 
 /// Max number of open streams per client; further ones are refused.
 const STREAMS_MAX: u32 = 100;
+/// Memory of a stream besides its head and the bytes of its response.
+const STREAM_BYTES: usize = 4 << 10;
+/// Memory for streams within what is reserved for their connection. More is taken from the memory for responses.
+const OWN_STREAM_BYTES: usize = 92 << 10;
 /// Bytes that a client may send ahead of what is read, per stream and in total. They take memory of the connection,
 /// outside the budget for bodies.
 const STREAM_WINDOW: u32 = 64 << 10;
@@ -56,6 +62,7 @@ where
     let mut pings = KeepAlivePings::new(connection.ping_pong());
     let mut streams: JoinSet<ExchangeEnd> = JoinSet::new();
     let queue = SendQueue::new();
+    let own = ByteBudget::new(OWN_STREAM_BYTES);
     let (mut answered, mut cancelled) = (0u64, 0u64);
     let (mut closing, mut flooded) = (false, false);
     // When the connection has been idle long enough, it is asked to close; if it does not, it is dropped.
@@ -64,8 +71,17 @@ where
         tokio::select! {
             // This also reads and writes all frames of the connection.
             accepted = connection.accept() => match accepted {
-                Some(Ok((request, respond))) => {
-                    streams.spawn(exchange::run(handler.clone(), from, request, respond, queue.clone()));
+                Some(Ok((request, mut respond))) => {
+                    let bytes = STREAM_BYTES + head_bytes(&request);
+                    let memory = own.try_take(bytes).or_else(|| handler.state().answers.try_take(bytes));
+                    let Some(memory) = memory else {
+                        // The client learns that nothing was done, and may ask again (RFC 9113, 8.7). A response with
+                        // a reason would itself wait in memory.
+                        respond.send_reset(Reason::REFUSED_STREAM);
+                        continue;
+                    };
+                    let queue = queue.holding(memory);
+                    streams.spawn(exchange::run(handler.clone(), from, request, respond, queue));
                 }
                 Some(Err(e)) => return tracing::debug!(error = %e, "connection ended early"),
                 None => return,
@@ -105,6 +121,13 @@ where
             }
         }
     }
+}
+
+/// Returns the bytes of a head, as HTTP/2 counts them (RFC 9113, 6.5.2).
+fn head_bytes(request: &Request<RecvStream>) -> usize {
+    let target = request.uri().path_and_query().map_or(0, |target| target.as_str().len());
+    let fields = request.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + 32);
+    target + fields.sum::<usize>()
 }
 
 fn builder() -> Builder {

@@ -6,6 +6,7 @@
 
 use axum::body::Bytes;
 use bytes::Buf;
+use meridian_admission::ByteShare;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
@@ -20,6 +21,8 @@ pub struct SendQueue {
     places: Arc<Semaphore>,
     /// Held by the parts of a response that is watched.
     parts: Option<Arc<oneshot::Sender<()>>>,
+    /// The memory of one stream, held by the parts of its response.
+    memory: Option<Arc<ByteShare>>,
 }
 
 /// The parts of a response in the queue.
@@ -29,7 +32,7 @@ pub struct QueuedParts(oneshot::Receiver<()>);
 pub struct QueuePlace {
     bytes: usize,
     permit: Option<OwnedSemaphorePermit>,
-    parts: Option<Arc<oneshot::Sender<()>>>,
+    response: SendQueue,
 }
 
 /// A part of a response, in the queue until it is dropped.
@@ -37,18 +40,23 @@ pub struct QueuePlace {
 pub struct QueuedBytes {
     data: Bytes,
     _place: Option<OwnedSemaphorePermit>,
-    _parts: Option<Arc<oneshot::Sender<()>>>,
+    _response: Option<SendQueue>,
 }
 
 impl SendQueue {
     pub fn new() -> SendQueue {
-        SendQueue { places: Arc::new(Semaphore::new(QUEUE_BYTES)), parts: None }
+        SendQueue { places: Arc::new(Semaphore::new(QUEUE_BYTES)), parts: None, memory: None }
+    }
+
+    /// Returns the same queue for one stream, whose memory is held until the last part of its response is gone.
+    pub fn holding(&self, memory: ByteShare) -> SendQueue {
+        SendQueue { memory: Some(Arc::new(memory)), ..self.clone() }
     }
 
     /// Returns the same queue for one response, and its parts there.
     pub fn watched(&self) -> (SendQueue, QueuedParts) {
         let (parts, gone) = oneshot::channel();
-        (SendQueue { places: self.places.clone(), parts: Some(Arc::new(parts)) }, QueuedParts(gone))
+        (SendQueue { parts: Some(Arc::new(parts)), ..self.clone() }, QueuedParts(gone))
     }
 
     /// Waits for room for up to `bytes`, and at most a frame. Streams take turns in the order of their calls.
@@ -56,14 +64,15 @@ impl SendQueue {
         let bytes = bytes.min(PART_BYTES);
         // The semaphore is never closed, and the cast is of at most its size.
         let permit = self.places.clone().acquire_many_owned(bytes as u32).await.ok();
-        QueuePlace { bytes, permit, parts: self.parts.clone() }
+        QueuePlace { bytes, permit, response: self.clone() }
     }
 }
 
 impl QueuePlace {
     /// Moves as much of `data` into the queue as there is room for.
     pub fn put(self, data: &mut Bytes) -> QueuedBytes {
-        QueuedBytes { data: data.split_to(self.bytes.min(data.len())), _place: self.permit, _parts: self.parts }
+        let data = data.split_to(self.bytes.min(data.len()));
+        QueuedBytes { data, _place: self.permit, _response: Some(self.response) }
     }
 }
 
