@@ -1,6 +1,7 @@
 // The trail and the live mode of the map, in a real browser against a running server (MERIDIAN_URL) with the demo's earthquakes.
 import assert from 'node:assert/strict';
 import { after, before, describe } from 'node:test';
+import { serious } from './axe.mjs';
 import * as shared from './browser.mjs';
 import * as map from './map.mjs';
 
@@ -18,7 +19,7 @@ const show = (hash, path = '/map') => map.show(page, `${url}${path}#${hash}`);
 describe('what moves on the map', { timeout: 3_600_000 }, () => {
   before(async () => {
     browser = await shared.launch();
-    context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
+    context = await browser.newContext({ viewport: { width: 1280, height: 800 }, bypassCSP: true });
     page = await context.newPage();
     page.setDefaultTimeout(PATIENCE);
     shared.watch(page, url, troubles);
@@ -50,6 +51,11 @@ describe('what moves on the map', { timeout: 3_600_000 }, () => {
     await becomes(async () => (await legend.locator('p').allTextContents()).join(), 'on the map now2,000,event');
     assert.equal(await legend.locator('b').textContent(), 'Newest events, at most 2,000');
     await becomes(async () => /the newest 2,000 of [\d,]+ events/.test(await page.textContent('#live-state')), true);
+    for (const colorScheme of ['light', 'dark']) {
+      await page.emulateMedia({ colorScheme });
+      assert.deepEqual(await serious(page, `live, ${colorScheme}`), []);
+    }
+    await page.emulateMedia({ colorScheme: null });
     await page.click('#live');
     await becomes(() => legend.count(), 0);
     await rest();

@@ -2,6 +2,7 @@
 // search-sources.sh: `meridian lab mock`, some of them slow, broken or silent for ever.
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { serious } from './axe.mjs';
 import { becomes, drag, launch, onScreen, PATIENCE, step as stepOf, watch } from './browser.mjs';
 import { startProxy } from './proxy.mjs';
 
@@ -69,6 +70,19 @@ describe('the search page', { timeout: 900_000 }, () => {
     assert.match(await page.textContent('[data-source=keyless]'), /it needs MERIDIAN_NO_SUCH_KEY/);
     assert.equal(await state('keyless'), 'off');
     assert.equal(await tone(), 'quiet');
+  });
+
+  step('has nothing serious that axe finds beside results and warnings, in both schemes', async () => {
+    const axed = await browser.newContext({ viewport: { width: 1440, height: 860 }, bypassCSP: true });
+    const target = await axed.newPage();
+    await target.goto(`${url}/search#q=flood&p=quick,paged,garbage`);
+    await target.waitForFunction(() => ['good', 'warn', 'bad'].includes(document.querySelector('#banner').dataset.tone), undefined, { timeout: PATIENCE });
+    assert.ok((await target.locator('#list .result').count()) > 0);
+    for (const colorScheme of ['light', 'dark']) {
+      await target.emulateMedia({ colorScheme });
+      assert.deepEqual(await serious(target, `search, ${colorScheme}`), []);
+    }
+    await axed.close();
   });
 
   step('keeps all results in view until the user moves the map, and then says how many are outside', async () => {
