@@ -21,7 +21,7 @@ pub struct Patience {
     stall: Duration,
     /// Bytes a second; 0 sets no limit.
     rate_min: u64,
-    /// Max time that is still owed.
+    /// Time that the client may still owe.
     left: Duration,
 }
 
