@@ -121,8 +121,8 @@ pub struct ServerConfig {
     pub answer_folder: Option<PathBuf>,
     /// Whether responses are compressed for clients that accept it.
     pub compress: bool,
-    /// Min speed, in bytes per second, at which a client must read a streamed response after
-    /// [`ServerConfig::write_stall`]; a slower client is disconnected.
+    /// Min speed, in bytes per second, at which a client must read a response. One that falls behind by twice
+    /// [`ServerConfig::write_stall`] is disconnected, one of a stream of events earlier.
     pub answer_rate_min: u64,
 
     /// Max open streams of events and of packets of searches; further ones get 503.

@@ -3,6 +3,7 @@
 
 use crate::entry::tracked::TrackedRequest;
 use crate::request::dispatch::ticks;
+use crate::request::quota::{self, SMALL_BYTES};
 use crate::state::AppState;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::response::Response;
@@ -13,12 +14,7 @@ use meridian_model::policy::quota::Quota;
 use meridian_observe::StageTimer;
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use tokio::time::{Duration, Interval};
-
-/// Bytes of a response that are covered by the fixed charge of a request.
-const SMALL_BYTES: u64 = 16 << 10;
-/// Processor time per byte sent in nanoseconds, including the kernel's work; measured over loopback (decision 031).
-const NANOS_PER_BYTE: u64 = 1;
+use tokio::time::Interval;
 
 /// Wraps the response's body so that it is charged and can end early. It then ends with an error, so that no client
 /// mistakes it for complete.
@@ -35,7 +31,7 @@ pub fn charged(
         if bytes <= SMALL_BYTES || (place.is_none() && !is_traced) {
             match place {
                 Some(place) if bytes <= SMALL_BYTES => place.charge(Quota::ResultBytesPerSecond, bytes),
-                _ => charge(state, caller, bytes),
+                _ => quota::charge_sent(state, caller, bytes),
             }
             return response;
         }
@@ -54,15 +50,6 @@ pub fn charged(
             _tracked: tracked,
         })
     })
-}
-
-/// Charges the bytes sent to the quota, and as processor time.
-fn charge(state: &AppState, caller: &Caller, bytes: u64) {
-    caller.ledger.charge(Quota::ResultBytesPerSecond, bytes);
-    // A small response is covered by the fixed charge of every request.
-    if bytes > SMALL_BYTES {
-        state.gate.bill(&caller.ledger, Duration::from_nanos(bytes * NANOS_PER_BYTE));
-    }
 }
 
 /// A body that is charged while it is sent.
@@ -93,7 +80,7 @@ impl HttpBody for ChargedBody {
         // Charged per frame: a client that disconnects early pays for the bytes that were sent.
         if let Poll::Ready(Some(Ok(frame))) = &frame {
             let bytes = frame.data_ref().map_or(0, Bytes::len) as u64;
-            charge(&self.state, &self.caller, bytes);
+            quota::charge_sent(&self.state, &self.caller, bytes);
         }
         frame
     }

@@ -1,6 +1,7 @@
 //! Responses: documents, streams of a query, Server-Sent Events, WebSockets and Arrow, and those of other servers.
 
 pub mod arrow_stream;
+pub mod charged;
 pub mod passed;
 pub mod respond;
 pub mod socket;

@@ -3,6 +3,7 @@
 //! A socket has small buffers in both directions, so its memory is bounded, and counts as part of its connection's.
 //! Messages to the client above [`FRAGMENT_BYTES`] are sent in fragments, so the library never copies a whole one.
 
+use super::charged::ChargedConnection;
 use crate::protocol::connection_control::AfterSwitch;
 use crate::request::dispatch::{Dispatch, void};
 use crate::state::AppState;
@@ -45,7 +46,7 @@ pub struct SocketClosed;
 
 /// The sending half of a socket.
 pub struct SocketSender {
-    sink: SplitSink<WebSocketStream<TokioIo<Upgraded>>, Message>,
+    sink: SplitSink<WebSocketStream<ChargedConnection<TokioIo<Upgraded>>>, Message>,
     /// Whether a message was partly sent, so that no other can begin.
     in_message: bool,
 }
@@ -107,6 +108,8 @@ pub struct Upgrade {
     switch: OnUpgrade,
     accept: HeaderValue,
     caller: Caller,
+    /// Whether the gateway that relayed the request charges what is sent.
+    is_relayed: bool,
     state: AppState,
 }
 
@@ -125,10 +128,12 @@ impl Upgrade {
         let key = headers.get(header::SEC_WEBSOCKET_KEY).filter(|_| asks)?;
         let accept = HeaderValue::try_from(derive_accept_key(key.as_bytes())).ok()?;
         let switch = parts.extensions.remove::<OnUpgrade>()?;
-        let caller = parts.extensions.get::<Dispatch>().map(|dispatch| dispatch.caller.clone());
+        let dispatch = parts.extensions.get::<Dispatch>();
+        let is_relayed = dispatch.is_some_and(|dispatch| dispatch.arrival.relayed.is_some());
+        let caller = dispatch.map(|dispatch| dispatch.caller.clone());
         // The entry point always sets it. Without it, the socket has a caller without rights.
         let caller = caller.unwrap_or_else(|| state.callers.nobody.clone());
-        Some(Upgrade { switch, accept, caller, state: state.clone() })
+        Some(Upgrade { switch, accept, caller, is_relayed, state: state.clone() })
     }
 
     /// Upgrades, and runs `send` until it is done, the client disconnects or its credential is revoked. The client's
@@ -137,7 +142,7 @@ impl Upgrade {
     where
         F: Future<Output = ()> + Send,
     {
-        let Upgrade { switch, accept, caller, state } = self;
+        let Upgrade { switch, accept, caller, is_relayed, state } = self;
         let mut response = Response::new(Body::empty());
         *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
         let headers = response.headers_mut();
@@ -147,7 +152,9 @@ impl Upgrade {
         // Runs in the connection's task, so that the socket counts as a connection and ends with the server.
         response.extensions_mut().insert(AfterSwitch::new(async move {
             let Ok(io) = switch.await else { return };
-            let socket = WebSocketStream::from_raw_socket(TokioIo::new(io), Role::Server, Some(limits())).await;
+            let charged = (!is_relayed).then(|| (caller.clone(), state.clone()));
+            let io = ChargedConnection::new(TokioIo::new(io), charged);
+            let socket = WebSocketStream::from_raw_socket(io, Role::Server, Some(limits())).await;
             let (sink, mut from) = socket.split();
             let disconnected = async {
                 loop {

@@ -3,8 +3,9 @@
 //! Either way a packet is a JSON text that contains its number. A client that lost its connection sends the last number
 //! that it received (`Last-Event-ID`, or `after`) and gets what follows. Packets are sent one at a time as the system
 //! accepts them. So a slow client delays only itself, and holds one packet besides the outbox. A client that reads
-//! nothing for [`crate::ServerConfig::write_stall`] is disconnected. One that closes its WebSocket is noticed at once,
-//! even while it reads nothing. Each reader has one of the slots for streams until it ends.
+//! nothing for [`crate::ServerConfig::write_stall`], or less than [`crate::ServerConfig::answer_rate_min`], is
+//! disconnected. One that closes its WebSocket is noticed at once, even while it reads nothing. Each reader has one of
+//! the slots for streams until it ends.
 
 use super::{find, gone};
 use crate::protocol::params::Params;

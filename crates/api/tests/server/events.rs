@@ -65,8 +65,17 @@ impl Socket {
     }
 
     /// The same over a given connection.
-    pub fn over(mut stream: TcpStream, path: &str) -> Socket {
-        write!(stream, "GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: Upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n").unwrap();
+    pub fn over(stream: TcpStream, path: &str) -> Socket {
+        Socket::begin(stream, path, "")
+    }
+
+    /// The same for the caller of a token.
+    pub fn by(token: &str, server: &Server, path: &str) -> Socket {
+        Socket::begin(server.connect(), path, &format!("authorization: Bearer {token}\r\n"))
+    }
+
+    fn begin(mut stream: TcpStream, path: &str, fields: &str) -> Socket {
+        write!(stream, "GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: Upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n{fields}\r\n").unwrap();
         let mut reader = BufReader::new(stream);
         assert_eq!(read_head(&mut reader).unwrap().0, 101);
         Socket(reader)

@@ -1,5 +1,6 @@
 //! Quotas of tenants: what is refused beyond one, and what never is.
 
+use crate::events::Socket;
 use crate::support::{Response, Server, point, read_head, read_response, send};
 use meridian_api::ServerConfig;
 use serde_json::{Value, json};
@@ -202,6 +203,31 @@ fn what_questions_read_and_answers_send_is_charged_after_the_fact() {
         assert!(answer.header("retry-after").parse::<u64>().unwrap() > 1_000, "{:?}", answer.headers);
         assert_eq!(shared.post(&shared.harbour, 1).status, 201, "writing is another matter");
     }
+}
+
+#[test]
+fn what_a_websocket_sends_is_charged_to_the_tenant_of_its_caller() {
+    const EVENTS: usize = 100;
+    let shared = Shared::start(json!({}));
+    assert_eq!(shared.post(&shared.harbour, EVENTS).status, 201);
+    shared.limit(json!({"result_bytes_per_second": 1}));
+    let mut socket = Socket::by(&shared.harbour, &shared.server, "/collections/ships/stream?after=0");
+    let mut sent = 0;
+    // The first message is a position.
+    for _ in 0..=EVENTS {
+        sent += socket.text().unwrap().expect("it goes on").len() as u64;
+    }
+    let used = || {
+        let load = shared.ask(&shared.operator, "GET", "/admin/load", &[], b"").json();
+        let harbour = load["tenants"].as_array().unwrap().iter().find(|tenant| tenant["name"] == "harbour").unwrap();
+        harbour["quotas"][0]["used"].as_u64().unwrap()
+    };
+    // The client may have the last bytes before the server has counted them. A second pays for one byte.
+    let begun = Instant::now();
+    while used() < sent / 2 {
+        assert!(begun.elapsed() < Duration::from_secs(30), "{} of {sent} bytes are charged", used());
+    }
+    refused(&shared.get("/collections/ships/items"), "result_bytes_per_second", 1);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::http2::{Client, house, run};
 use crate::support::Server;
-use h2::RecvStream;
+use h2::{Reason, RecvStream};
 use http::{Method, Request, Response};
 use meridian_api::ServerConfig;
 use serde_json::Value;
@@ -148,5 +148,35 @@ fn refusals_that_nobody_reads_take_streams_of_their_connection_and_nothing_of_ot
         assert_eq!(further.await.status(), 404);
         let metrics = crate::http2::text(&reader.get("/metrics").await);
         assert_eq!(metric(&metrics, "meridian_readers_gave_way_total"), 0);
+    });
+}
+
+#[test]
+fn a_document_that_is_read_a_few_bytes_at_a_time_is_cut_off() {
+    // No pause is as long as a stall may be, and all of the document would take minutes.
+    let (stall, pause) = (Duration::from_secs(2), Duration::from_millis(50));
+    let (server, shown) = house(ServerConfig { write_stall: stall, answer_rate_min: 1 << 30, ..config() });
+    run(async {
+        let mut client = Client::connect(&server, &shown, h2::client::Builder::new().initial_window_size(16)).await;
+        let mut document = unread(&mut client, LARGE).await.into_body();
+        let error = loop {
+            match document.data().await.expect("it is not whole") {
+                Ok(data) => {
+                    tokio::time::sleep(pause).await;
+                    // The stream may have been reset meanwhile.
+                    let _ = document.flow_control().release_capacity(data.len());
+                }
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(error.reason(), Some(Reason::CANCEL));
+        let (mut reader, begun) = (Client::new(&server, &shown).await, Instant::now());
+        loop {
+            let metrics = crate::http2::text(&reader.get("/metrics").await);
+            if metric(&metrics, "meridian_readers_slow_total") == 1 {
+                break;
+            }
+            assert!(begun.elapsed() < PATIENCE, "it is not counted");
+        }
     });
 }

@@ -238,7 +238,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     ),
     size!(
         "answers.rate_min",
-        "Min speed at which a client reads a streamed answer, in bytes a second; a slower one is disconnected.",
+        "Min speed at which a client reads its answer, in bytes a second; a slower one is disconnected.",
         server.answer_rate_min,
         0,
         GIB

@@ -115,7 +115,7 @@ impl Job {
         }
         Handle::current().spawn(async move {
             let parked = ParkedQuery::enter(&self.state.readers);
-            let ready = wait(&self.state, self.sink.pipe(), Some(self.deadline)).await;
+            let ready = wait(self.sink.pipe(), self.deadline).await;
             drop(parked);
             let permit = match ready {
                 Ok(()) => released.resume(&self.state, self.deadline).await,

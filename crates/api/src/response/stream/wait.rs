@@ -14,33 +14,20 @@ use tokio::time::{Duration, Instant};
 /// A client that takes at most this long was waiting for the response, so its query keeps its class.
 const PROMPT: Duration = Duration::from_millis(100);
 
-/// Waits until half of the pipe is free. Disconnects a client that reads too slowly. A response that is computed already
-/// has no deadline.
-pub(super) async fn wait(state: &AppState, pipe: &Pipe, deadline: Option<Instant>) -> Result<()> {
-    let rate = state.config.answer_rate_min;
-    // The time that a full pipe takes at the min rate; a rate of 0 sets no limit.
-    let at_rate = Duration::from_secs((pipe.bytes() as u64).checked_div(rate).unwrap_or(u64::from(u32::MAX)));
-    let stalled = Instant::now() + state.config.write_stall.saturating_add(at_rate);
-    let (until, by_rate) = match deadline {
-        Some(deadline) if deadline <= stalled => (deadline, false),
-        _ => (stalled, true),
-    };
-    let slow = match tokio::time::timeout_at(until, pipe.room()).await {
-        Ok(Wakeup::Room) => return Ok(()),
-        Ok(Wakeup::ReaderGone) => return Err(disconnected()),
-        Ok(Wakeup::Cut) => return Err(evicted()),
-        Err(_) if by_rate => {
-            format!("the client was disconnected: it took less than {rate} bytes a second of the response")
+/// Waits until half of the pipe is free. A client that reads too slowly loses its connection, and with it the
+/// pipe its reader.
+pub(super) async fn wait(pipe: &Pipe, deadline: Instant) -> Result<()> {
+    match tokio::time::timeout_at(deadline, pipe.room()).await {
+        Ok(Wakeup::Room) => Ok(()),
+        Ok(Wakeup::ReaderGone) => Err(disconnected()),
+        Ok(Wakeup::Cut) => Err(evicted()),
+        Err(_) => {
+            // Frees the chunks now. The connection's task would notice only at its next write, which a client that does
+            // not read delays.
+            pipe.cut();
+            Err(Problem::new(Kind::DeadlineExceeded, "the client took the response too slowly"))
         }
-        Err(_) => "the client took the response too slowly".to_owned(),
-    };
-    if by_rate {
-        state.readers.count_slow();
     }
-    // Frees the chunks now. The connection's task would notice only at its next write, which a client that does not
-    // read delays.
-    pipe.cut();
-    Err(Problem::new(Kind::DeadlineExceeded, slow))
 }
 
 /// A permit that is given back while the client reads.
@@ -96,7 +83,7 @@ impl BlockingWait {
         // A waiting thread is cheap to keep, but a permit is not: it reserves a processor that a waiting thread does
         // not use.
         let parked = ParkedQuery::enter(&state.readers);
-        self.runtime.block_on(wait(state, pipe, Some(self.deadline)))?;
+        self.runtime.block_on(wait(pipe, self.deadline))?;
         drop(parked);
         let permit = self.runtime.block_on(released.resume(state, self.deadline))?;
         self.turns.go_on(&permit);

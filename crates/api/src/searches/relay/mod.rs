@@ -19,6 +19,7 @@ use crate::request::context::Context;
 use crate::request::dispatch::{Dispatch, void};
 use crate::request::route::{Access, Resource, Route};
 use crate::request::scope::Scope;
+use crate::response::charged::ChargedConnection;
 use crate::response::passed;
 use crate::response::whole::Refusal;
 use crate::state::AppState;
@@ -187,7 +188,8 @@ async fn pass_on(state: &AppState, request: Request<Body>, of: Responder) -> Res
         let state = state.clone();
         answer.extensions_mut().insert(AfterSwitch::new(async move {
             let (Ok(client), Ok(mut other)) = (switch.await, response.upgrade().await) else { return };
-            let mut client = TokioIo::new(client);
+            let charged = Some((caller.clone(), state.clone()));
+            let mut client = ChargedConnection::new(TokioIo::new(client), charged);
             // Whichever side ends first drops both connections.
             tokio::select! {
                 _ = copy_bidirectional_with_sizes(&mut client, &mut other, SOCKET_BYTES, SOCKET_BYTES) => {}

@@ -2,6 +2,7 @@
 
 use super::ConnectionHandler;
 use super::send_queue::{QueuedBytes, SendQueue};
+use super::stall::Patience;
 use super::wire::{FIELDS_MAX, head_too_large};
 use crate::protocol::connection_control::{ConnectionControl, ReadTimeout};
 use crate::request::dispatch::Connection;
@@ -73,10 +74,12 @@ pub async fn run(
     let now = SystemTime::UNIX_EPOCH + Duration::from_micros(u64::try_from(state.now()).unwrap_or_default());
     let stall =
         response.extensions_mut().remove::<ReadTimeout>().map_or(state.config.write_stall, |patience| patience.0);
-    match send(respond, response, is_head, now, (stall, &queue), &control).await {
+    let patience = Patience::new(stall, state.config.answer_rate_min);
+    match send(respond, response, is_head, now, (patience, &queue), &control).await {
         SendOutcome::Done => ExchangeEnd::Answered,
         SendOutcome::Stalled => {
             state.readers.count_slow();
+            tracing::info!("a client of HTTP/2 lost its response: it reads too slowly");
             ExchangeEnd::Answered
         }
         SendOutcome::Stuck => ExchangeEnd::Stuck,
@@ -152,7 +155,7 @@ impl HttpBody for RequestBody {
 enum SendOutcome {
     /// All of it was sent, or as much as the client or the body allowed.
     Done,
-    /// The client read nothing for too long.
+    /// The client read too slowly.
     Stalled,
     /// It was evicted, and the socket takes nothing.
     Stuck,
@@ -163,7 +166,7 @@ async fn send(
     response: Response,
     is_head: bool,
     now: SystemTime,
-    (stall, queue): (Duration, &SendQueue),
+    (patience, queue): (Patience, &SendQueue),
     control: &ConnectionControl,
 ) -> SendOutcome {
     let (mut parts, body) = response.into_parts();
@@ -187,7 +190,7 @@ async fn send(
     // A response whose client can be evicted ends when the socket has all of it: until then the library holds a part.
     let (watched, mut queued) = control.may_hang_up().then(|| queue.watched()).unzip();
     let sending = async {
-        let sent = send_body(&mut stream, body, (stall, watched.as_ref().unwrap_or(queue))).await;
+        let sent = send_body(&mut stream, body, patience, watched.as_ref().unwrap_or(queue)).await;
         drop(watched);
         if let (SendOutcome::Done, Some(queued)) = (&sent, &mut queued) {
             queued.gone().await;
@@ -209,7 +212,12 @@ async fn send(
     }
 }
 
-async fn send_body(stream: &mut SendStream<QueuedBytes>, mut body: Body, pace: (Duration, &SendQueue)) -> SendOutcome {
+async fn send_body(
+    stream: &mut SendStream<QueuedBytes>,
+    mut body: Body,
+    mut patience: Patience,
+    queue: &SendQueue,
+) -> SendOutcome {
     loop {
         // Also checked while the body has nothing to send: a reset must end the query at once.
         let frame = tokio::select! {
@@ -229,7 +237,7 @@ async fn send_body(stream: &mut SendStream<QueuedBytes>, mut body: Body, pace: (
                         Err(_) => continue,
                     },
                 };
-                match push(stream, data, body.is_end_stream(), pace).await {
+                match push(stream, data, body.is_end_stream(), (&mut patience, queue)).await {
                     Ok(true) => return SendOutcome::Done,
                     Ok(false) => {}
                     Err(sent) => return sent,
@@ -254,10 +262,11 @@ async fn push(
     stream: &mut SendStream<QueuedBytes>,
     mut data: Bytes,
     last: bool,
-    (stall, queue): (Duration, &SendQueue),
+    (patience, queue): (&mut Patience, &SendQueue),
 ) -> Result<bool, SendOutcome> {
-    let mut until = Instant::now() + stall;
+    let mut since = Instant::now();
     while !data.is_empty() {
+        let until = since + patience.wait_max();
         stream.reserve_capacity(data.len());
         let room = match stream.capacity() {
             0 => match tokio::time::timeout_at(until, poll_fn(|cx| stream.poll_capacity(cx))).await {
@@ -275,9 +284,11 @@ async fn push(
             _ = poll_fn(|cx| stream.poll_reset(cx)) => return Err(SendOutcome::Done),
         };
         let Ok(place) = place else { return Err(stalled(stream)) };
-        // Progress restarts the client's time limit.
-        until = Instant::now() + stall;
+        let before = data.len();
         let part = place.put(&mut data);
+        // Only waits count: the time between two pieces of the body is not the client's.
+        patience.took(before - data.len(), since.elapsed());
+        since = Instant::now();
         let ends = last && data.is_empty();
         stream.send_data(part, ends).map_err(|_| SendOutcome::Done)?;
         if ends {
@@ -320,7 +331,8 @@ mod tests {
         control.take(&mut extensions);
         let response = Response::new(Body::from(Bytes::from_owner(Content(content.clone()))));
         let sending = tokio::spawn(async move {
-            send(respond, response, false, SystemTime::UNIX_EPOCH, (60 * SECOND, &queue), &control).await
+            let patience = Patience::new(60 * SECOND, 0);
+            send(respond, response, false, SystemTime::UNIX_EPOCH, (patience, &queue), &control).await
         });
         (content, hang_up, sending)
     }

@@ -1,6 +1,6 @@
 //! Connections: their protocols, and refusals before any request.
 //!
-//! The layers, from the bottom: a stream that does not stall (`stall.rs`), TLS if configured (`tls.rs`), then one of
+//! The layers, from the bottom: a stream whose client keeps up (`stall.rs`), TLS if configured (`tls.rs`), then one of
 //! two protocols. These are HTTP/1.1 (`http1.rs` over `wire.rs`, in `repoll.rs`) and HTTP/2 (`http2.rs`, one request in
 //! `exchange.rs`).
 //! The entry point above does not know about the layers.
@@ -79,7 +79,7 @@ pub async fn serve(
     let from = Connection { peer: Peer::Address(address), secure: tls.is_some() };
     let config = &handler.state().config;
     let Some(tls) = tls else {
-        let stream = StallTimeout::new(stream, config.write_stall);
+        let stream = StallTimeout::new(stream, handler.state());
         return match &handler {
             ConnectionHandler::Http(entry) => http1::serve(stream, from, entry, stopping).await,
             // gRPC clients know in advance that a server speaks HTTP/2 (RFC 9113, 3.3).
@@ -93,7 +93,7 @@ pub async fn serve(
             plain::refuse(stream).await;
             return Ok(None);
         }
-        let stream = StallTimeout::new(stream, config.write_stall);
+        let stream = StallTimeout::new(stream, handler.state());
         tls.shake_hands(stream, counted.handshakes()).await.map(Some)
     };
     // One deadline for first byte, turn and handshake, so that a silent client cannot hold its connection longer.
@@ -127,14 +127,14 @@ pub async fn serve(
 /// Serves a client of the control socket: the owner of the data folder.
 pub async fn serve_owner(stream: UnixStream, entry: Arc<Entry>, stopping: watch::Receiver<bool>) {
     let from = Connection { peer: Peer::Socket, secure: false };
-    let stream = StallTimeout::new(stream, entry.state().config.write_stall);
+    let stream = StallTimeout::new(stream, entry.state());
     http1::serve(stream, from, &entry, stopping).await;
 }
 
 /// Serves a monitor, until it is dropped.
 pub async fn serve_monitor(stream: TcpStream, address: IpAddr, entry: Arc<Entry>) {
     let from = Connection { peer: Peer::Monitor(address), secure: false };
-    let stream = StallTimeout::new(stream, entry.state().config.write_stall);
+    let stream = StallTimeout::new(stream, entry.state());
     // The sender lives as long as the connection: monitors see a shutdown until its end.
     let (_running, stopping) = watch::channel(false);
     http1::serve(stream, from, &entry, stopping).await;
