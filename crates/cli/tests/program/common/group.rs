@@ -99,8 +99,8 @@ fn places() -> Vec<(PathBuf, bool)> {
 impl Drop for Group {
     fn drop(&mut self) {
         // Ended processes leave a group with a delay.
-        let begun = Instant::now();
-        while self.folder.exists() && std::fs::remove_dir(&self.folder).is_err() && begun.elapsed() < Duration::from_secs(10) {
+        let (begun, folder) = (Instant::now(), &self.folder);
+        while folder.exists() && std::fs::remove_dir(folder).is_err() && begun.elapsed() < Duration::from_secs(10) {
             std::thread::sleep(Duration::from_millis(50));
         }
     }
