@@ -135,9 +135,9 @@ impl Upgrade {
         Some(Upgrade { switch, accept, caller, state: state.clone() })
     }
 
-    /// Upgrades, and runs `send` until it is done, the client disconnects or its credential is revoked; the close frame
-    /// then says so. The client's messages are read but ignored: reading is how a disconnect is noticed while the client
-    /// reads nothing.
+    /// Upgrades, and runs `send` until it is done, the client disconnects or its credential is revoked. A close frame
+    /// reports the latter. The client's messages are read but ignored: reading is how a disconnect is noticed while the
+    /// client reads nothing.
     pub fn carry(
         self,
         send: impl for<'a> FnOnce(&'a mut SocketSender) -> BoxFuture<'a, ()> + Send + 'static,
