@@ -2,8 +2,10 @@
 //! It ends once the credential of its caller is revoked or has expired.
 
 use crate::entry::tracked::TrackedRequest;
+use crate::protocol::problem::Kind;
 use crate::request::dispatch::ticks;
 use crate::request::quota::{self, SMALL_BYTES};
+use crate::response::stream::BrokenOff;
 use crate::state::AppState;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::response::Response;
@@ -73,7 +75,7 @@ impl HttpBody for ChargedBody {
         // Polled until pending, so that this task wakes at the next tick even if the body has nothing to send.
         while self.ticks.as_mut().is_some_and(|ticks| ticks.poll_tick(cx).is_ready()) {
             if self.state.is_void(&self.caller) {
-                return Poll::Ready(Some(Err(axum::Error::new("the credential is void, or may be"))));
+                return Poll::Ready(Some(Err(axum::Error::new(BrokenOff(Some(Kind::Unauthorized))))));
             }
         }
         let frame = Pin::new(&mut self.body).poll_frame(cx);

@@ -242,7 +242,11 @@ mod tests {
         late.push(Err(io::Error::other("cut")));
         broken(late).await;
         broken(pieces(b"no stream at all")).await;
-        for (why, code) in [(Kind::DeadlineExceeded, Code::DeadlineExceeded), (Kind::Damaged, Code::DataLoss)] {
+        for (why, code) in [
+            (Kind::DeadlineExceeded, Code::DeadlineExceeded),
+            (Kind::Damaged, Code::DataLoss),
+            (Kind::Unauthorized, Code::Unauthenticated),
+        ] {
             // Nested, as the body of a response wraps that of a query.
             let inner = Body::from_stream(iter(vec![Ok(Bytes::new()), Err(BrokenOff(Some(why)))]));
             let (_, error) = read(&state, Body::new(inner)).await;

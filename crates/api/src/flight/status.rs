@@ -125,6 +125,9 @@ pub fn broken_off(why: Option<Kind>) -> Status {
         Some(Kind::Damaged) => Status::data_loss(
             "the answer was broken off at events that cannot be read, and what was sent is not all of it: `meridian check` lists the damage",
         ),
+        Some(Kind::Unauthorized) => Status::unauthenticated(
+            "the answer was broken off, and what was sent is not all of it: the credential was revoked or has expired",
+        ),
         _ => Status::aborted("the answer was broken off: what was sent is not all of it; ask again"),
     }
 }

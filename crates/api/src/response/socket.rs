@@ -13,12 +13,14 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version, header};
 use axum::response::Response;
 use bytes::Bytes;
+use futures_util::future::BoxFuture;
 use futures_util::stream::SplitSink;
 use futures_util::{SinkExt, StreamExt};
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
 use meridian_admission::identity::Caller;
 use std::convert::Infallible;
+use tokio::time::{Duration, timeout};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
@@ -39,6 +41,8 @@ const FRAGMENT_BYTES: usize = 16 << 10;
 const UNSENT_BYTES: usize = 32 << 10;
 /// Max bytes of a reason for closing (RFC 6455, 5.5).
 const REASON_BYTES: usize = 123;
+/// Max time to send the close frame of a caller whose access has ended.
+const CLOSE_MAX: Duration = Duration::from_secs(1);
 
 /// The client is gone, or the connection failed.
 #[derive(Debug)]
@@ -136,12 +140,13 @@ impl Upgrade {
         Some(Upgrade { switch, accept, caller, is_relayed, state: state.clone() })
     }
 
-    /// Upgrades, and runs `send` until it is done, the client disconnects or its credential is revoked. The client's
-    /// messages are read but ignored: reading is how a disconnect is noticed while the client reads nothing.
-    pub fn carry<F>(self, send: impl FnOnce(SocketSender) -> F + Send + 'static) -> Response
-    where
-        F: Future<Output = ()> + Send,
-    {
+    /// Upgrades, and runs `send` until it is done, the client disconnects or its credential is revoked. A close frame
+    /// reports the latter. The client's messages are read but ignored: reading is how a disconnect is noticed while the
+    /// client reads nothing.
+    pub fn carry(
+        self,
+        send: impl for<'a> FnOnce(&'a mut SocketSender) -> BoxFuture<'a, ()> + Send + 'static,
+    ) -> Response {
         let Upgrade { switch, accept, caller, is_relayed, state } = self;
         let mut response = Response::new(Body::empty());
         *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
@@ -164,11 +169,16 @@ impl Upgrade {
                     }
                 }
             };
-            // Whichever ends first drops the others, and with them the connection.
-            tokio::select! {
-                () = send(SocketSender { sink, in_message: false }) => {}
-                () = disconnected => {}
-                () = void(caller, state) => {}
+            let mut to = SocketSender { sink, in_message: false };
+            // Whichever ends first drops the others.
+            let is_void = tokio::select! {
+                () = send(&mut to) => false,
+                () = disconnected => false,
+                () = void(caller, state) => true,
+            };
+            if is_void {
+                let why = "access has ended: connect again with a valid credential";
+                let _ = timeout(CLOSE_MAX, to.close(CloseCode::Policy, why)).await;
             }
         }));
         response

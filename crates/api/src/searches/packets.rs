@@ -20,6 +20,7 @@ use crate::response::sse::{self, SseSender};
 use crate::state::event_streams::StreamSlot;
 use axum::http::HeaderName;
 use axum::response::Response;
+use futures_util::FutureExt;
 use meridian_federation::{Outbox, Reader};
 use std::sync::Arc;
 use std::time::Duration;
@@ -83,7 +84,7 @@ pub(super) fn stream(
     };
     match (reader, socket) {
         (Err(kept), _) => gone(kept.first),
-        (Ok(reader), Some(upgrade)) => upgrade.carry(move |to| send(to, reader, slot)),
+        (Ok(reader), Some(upgrade)) => upgrade.carry(move |to| send(to, reader, slot).boxed()),
         (Ok(reader), None) => {
             let (to, response) = sse::stream(head);
             tokio::spawn(send_events(to, reader, slot));
@@ -92,7 +93,7 @@ pub(super) fn stream(
     }
 }
 
-async fn send(mut to: SocketSender, mut reader: Reader, _slot: StreamSlot) {
+async fn send(to: &mut SocketSender, mut reader: Reader, _slot: StreamSlot) {
     loop {
         let sent = tokio::select! {
             packet = reader.next() => match packet {

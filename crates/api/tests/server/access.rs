@@ -223,6 +223,75 @@ fn callers_without_a_token_read_what_an_operator_allows() {
     shared.ask("", "GET", "/collections/ships").problem(401);
 }
 
+/// The routes that serve everybody. A new one is public only if it is added here.
+const OPEN: [&str; 22] = [
+    "GET /",
+    "GET /conformance",
+    "GET /api",
+    "GET /openapi.json",
+    "GET /tileMatrixSets",
+    "GET /tileMatrixSets/{tileMatrixSetId}",
+    "GET /login",
+    "POST /login",
+    "GET /login/{issuer}",
+    "GET /login/{issuer}/callback",
+    "POST /logout",
+    "POST /password",
+    "GET /session",
+    "GET /healthz",
+    "GET /readyz",
+    "GET /version",
+    "GET /map",
+    "GET /search",
+    "GET /base-map.pmtiles",
+    "GET /assets/{file}",
+    "GET /favicon.svg",
+    "GET /favicon.ico",
+];
+
+#[test]
+fn without_a_credential_public_routes_and_opened_collections_alone_are_served() {
+    let shared = Shared::start();
+    let rows = rows();
+    let (open, closed): (Vec<&Row>, Vec<&Row>) = rows.iter().partition(|row| row.needs == "open");
+    assert_eq!(open.iter().map(|row| format!("{} {}", row.method, row.path)).collect::<Vec<_>>(), OPEN);
+    // The body of a stream never ends, so its position is none.
+    let asked = |row: &Row, collection: &str| {
+        let query = if row.path.ends_with("/stream") { "?after=x" } else { "" };
+        shared.ask("", &row.method, &format!("{}{query}", row.path(collection)))
+    };
+    for row in &closed {
+        for collection in ["ships", "vault"] {
+            asked(row, collection).problem(401);
+        }
+    }
+    let opened = br#"{"anonymous":"ships"}"#;
+    assert_eq!(ask(&shared.server, Some(&shared.operator), "PATCH", "/tenants/default", opened).status, 200);
+    for row in &closed {
+        let what = format!("{} {}", row.method, row.path);
+        let own = asked(row, "ships");
+        match &*row.needs {
+            "read collection" | "read collections" => {
+                assert!(![401, 403].contains(&own.status), "{what}: {}", own.text());
+            }
+            // The collection `places` is not open, so it does not exist.
+            "read places" | "write places" => drop(own.problem(404)),
+            _ => drop(own.problem(401)),
+        }
+        if row.path.contains("{c}") {
+            let (hidden, absent) = (asked(row, "vault"), asked(row, "absent"));
+            hidden.problem(404);
+            assert_eq!(hidden.text().replace("vault", "absent"), absent.text(), "{what}");
+        }
+    }
+    for row in rows.iter().filter(|row| row.method == "GET" && !row.path.contains('{')) {
+        let text = shared.ask("", "GET", &row.path).text();
+        assert!(["ships-2", "vault", CANARY].iter().all(|hidden| !text.contains(hidden)), "{}: {text}", row.path);
+    }
+    let listed = shared.ask("", "GET", "/collections").json();
+    assert_eq!(listed["collections"].as_array().unwrap().len(), 1, "{listed}");
+}
+
 #[test]
 fn the_landing_page_shows_its_caller_what_it_may_open() {
     let shared = Shared::start();

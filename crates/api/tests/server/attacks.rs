@@ -1,8 +1,13 @@
 //! HTTP/1.1 attacks, byte by byte. Each test shows how the attack is refused, and that others are served. Attacks with
 //! slow heads and bodies, with many connections from one address, and by pages are in `overload.rs` and `guard.rs`.
 
-use crate::support::{Response, Server, read_response};
+use crate::kinds::Shared;
+use crate::overload::busy;
+use crate::owner::is_gateway;
+use crate::quotas;
+use crate::support::{Response, Server, point, read_response};
 use meridian_api::ServerConfig;
+use serde_json::json;
 use std::io::{BufReader, Read, Write};
 use std::net::TcpStream;
 use std::thread;
@@ -109,6 +114,17 @@ fn announced(server: &Server, head: &str) -> (Response, BufReader<TcpStream>) {
     (read_response(&mut reader).unwrap(), reader)
 }
 
+/// Checks the refusal of a body that was announced. No `100 Continue` precedes it. The connection closes, because the
+/// server cannot tell whether the next bytes are the body.
+#[track_caller]
+fn refused_unsent(server: &Server, head: &str, status: u16) {
+    let (answer, mut reader) = announced(server, head);
+    answer.problem(status);
+    assert_eq!(answer.header("connection"), "close");
+    reader.get_mut().shutdown(std::net::Shutdown::Write).unwrap();
+    assert_eq!(reader.read(&mut [0; 16]).unwrap(), 0);
+}
+
 #[test]
 fn who_waits_for_100_continue_is_refused_before_it_sends() {
     let server = Server::with(ServerConfig { body_bytes_max: 1 << 20, ..ServerConfig::default() });
@@ -127,12 +143,7 @@ fn who_waits_for_100_continue_is_refused_before_it_sends() {
         ("/collections/nowhere/items", "application/geo+json", 10, 404),
         ("/collections/c/items?nonsense=1", "application/geo+json", 10, 400),
     ] {
-        let (answer, mut reader) = announced(&server, &head(path, kind, length));
-        answer.problem(status);
-        assert_eq!(answer.header("connection"), "close");
-        // The connection closes, because the server cannot tell whether the next bytes are the body.
-        reader.get_mut().shutdown(std::net::Shutdown::Write).unwrap();
-        assert_eq!(reader.read(&mut [0; 16]).unwrap(), 0);
+        refused_unsent(&server, &head(path, kind, length), status);
     }
     // A body that is wanted is asked for.
     let body = r#"{"type":"Feature","geometry":null,"properties":{"n":1}}"#;
@@ -140,6 +151,37 @@ fn who_waits_for_100_continue_is_refused_before_it_sends() {
     assert_eq!(go_on.status, 100);
     reader.get_mut().write_all(body.as_bytes()).unwrap();
     assert_eq!(read_response(&mut reader).unwrap().status, 201);
+}
+
+#[test]
+fn who_waits_for_100_continue_and_may_not_write_now_is_refused_before_it_sends() {
+    let feature = point("", 1.0, 1.0, json!({})).to_string();
+    let head = |method: &str, by: &str| {
+        let authorization = if by.is_empty() { String::new() } else { format!("Authorization: Bearer {by}\r\n") };
+        format!(
+            "{method} /collections/ships/items HTTP/1.1\r\nHost: localhost\r\n{authorization}\
+             Content-Type: application/geo+json\r\nContent-Length: {}\r\nExpect: 100-continue\r\n\r\n",
+            feature.len()
+        )
+    };
+    let shared = Shared::start();
+    for (by, status) in [("", 401), (&*shared.forged, 401), (&*shared.revoked, 401), (&*shared.reader, 403)] {
+        refused_unsent(&shared.server, &head("POST", by), status);
+    }
+    let limited = quotas::Shared::start(json!({ "concurrent_requests": 0 }));
+    refused_unsent(&limited.server, &head("POST", &limited.harbour), 429);
+    // The same write by a caller who may is asked for, and the connection goes on.
+    let (go_on, mut reader) = announced(&shared.server, &head("POST", &shared.writer));
+    assert_eq!(go_on.status, 100);
+    reader.get_mut().write_all(feature.as_bytes()).unwrap();
+    assert_eq!(read_response(&mut reader).unwrap().status, 201);
+    reader.get_mut().write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+    assert_eq!(read_response(&mut reader).unwrap().status, 200);
+    // A write waits for its permit with its body, a question without. A gateway's permit is free while its owner works.
+    if !is_gateway() {
+        let (server, _holder) = busy(0);
+        refused_unsent(&server, &head("GET", "").replace("/ships/", "/q/"), 503);
+    }
 }
 
 #[test]

@@ -66,16 +66,16 @@ impl Socket {
 
     /// The same over a given connection.
     pub fn over(stream: TcpStream, path: &str) -> Socket {
-        Socket::begin(stream, path, "")
+        Socket::with(stream, path, "")
     }
 
-    /// The same for the caller of a token.
-    pub fn by(token: &str, server: &Server, path: &str) -> Socket {
-        Socket::begin(server.connect(), path, &format!("authorization: Bearer {token}\r\n"))
+    /// The same by the holder of a token.
+    pub fn by(server: &Server, token: &str, path: &str) -> Socket {
+        Socket::with(server.connect(), path, &format!("authorization: Bearer {token}\r\n"))
     }
 
-    fn begin(mut stream: TcpStream, path: &str, fields: &str) -> Socket {
-        write!(stream, "GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: Upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n{fields}\r\n").unwrap();
+    fn with(mut stream: TcpStream, path: &str, more: &str) -> Socket {
+        write!(stream, "GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: Upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n{more}\r\n").unwrap();
         let mut reader = BufReader::new(stream);
         assert_eq!(read_head(&mut reader).unwrap().0, 101);
         Socket(reader)
@@ -147,7 +147,7 @@ impl Socket {
     /// Returns the next text, however it is fragmented, or the code and the reason of the close frame. An interrupted
     /// connection is an error.
     pub fn text(&mut self) -> io::Result<Result<Vec<u8>, (u16, String)>> {
-        let mut text = Vec::new();
+        let (mut text, mut pings) = (Vec::new(), 0);
         loop {
             let mut head = [0; 2];
             self.0.read_exact(&mut head)?;
@@ -170,6 +170,8 @@ impl Socket {
                 }
                 other => {
                     assert_eq!(other, 0x89, "a ping");
+                    pings += 1;
+                    assert!(pings < 8, "for two minutes nothing came but pings");
                     continue;
                 }
             }

@@ -5,8 +5,8 @@ use arrow_array::RecordBatch;
 use arrow_flight::flight_service_client::FlightServiceClient;
 use arrow_flight::utils::flight_data_to_batches;
 use arrow_flight::{
-    Criteria, FlightData, FlightDescriptor, FlightEndpoint, FlightInfo, HandshakeRequest, PutResult, SchemaResult,
-    Ticket,
+    Action, Criteria, FlightData, FlightDescriptor, FlightEndpoint, FlightInfo, HandshakeRequest, PutResult,
+    SchemaResult, Ticket,
 };
 use arrow_ipc::reader::StreamReader;
 use arrow_ipc::writer::{DictionaryTracker, IpcDataGenerator, IpcWriteContext, IpcWriteOptions};
@@ -103,6 +103,13 @@ impl Client {
             }
             Ok(all)
         })
+    }
+
+    /// Asks for an action.
+    pub fn act(&self, kind: &str, body: &str) -> Result<(), Status> {
+        let request = self.request(Action { r#type: kind.to_owned(), body: body.to_owned().into() });
+        let mut client = self.client.clone();
+        self.runtime.block_on(client.do_action(request)).map(drop)
     }
 
     /// Reads a response to its end. Drops what preceded an error.

@@ -16,7 +16,7 @@ fn busy_with_one() -> &'static str {
 }
 
 /// Starts a server whose only permit is held by a long query without results.
-fn busy(waiting: usize) -> (Server, BufReader<std::net::TcpStream>) {
+pub fn busy(waiting: usize) -> (Server, BufReader<std::net::TcpStream>) {
     let server = Server::with(ServerConfig {
         requests_running_max: 1,
         requests_waiting_max: waiting,

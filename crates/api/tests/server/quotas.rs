@@ -211,7 +211,7 @@ fn what_a_websocket_sends_is_charged_to_the_tenant_of_its_caller() {
     let shared = Shared::start(json!({}));
     assert_eq!(shared.post(&shared.harbour, EVENTS).status, 201);
     shared.limit(json!({"result_bytes_per_second": 1}));
-    let mut socket = Socket::by(&shared.harbour, &shared.server, "/collections/ships/stream?after=0");
+    let mut socket = Socket::by(&shared.server, &shared.harbour, "/collections/ships/stream?after=0");
     let mut sent = 0;
     // The first message is a position.
     for _ in 0..=EVENTS {

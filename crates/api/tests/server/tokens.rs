@@ -1,9 +1,13 @@
 //! The life of a token: what it gives, and what ends with it.
 
+use crate::events::Socket;
+use crate::jwt::read_to_the_end;
 use crate::kinds::{JSON, Shared, ask, create, token};
+use crate::sources::{Sources, config};
 use crate::support::{Server, read_chunk, read_head, read_response, send};
 use meridian_api::ServerConfig;
-use serde_json::json;
+use meridian_store::Options;
+use serde_json::{Value, json};
 use std::io::{BufReader, Write as _};
 use std::net::TcpStream;
 
@@ -87,6 +91,46 @@ fn streams_end_when_their_token_is_revoked() {
     // The stream breaks off, which no client mistakes for an end, long before the keep-alive would be due.
     while let Ok(chunk) = read_chunk(&mut reader) {
         assert!(!chunk.is_empty(), "the stream ended as if it were whole");
+    }
+}
+
+#[test]
+fn streams_of_every_kind_end_when_their_token_is_revoked_and_sockets_say_why() {
+    let sources = Sources::start();
+    let shared = Shared::with(Options::ephemeral(), config(vec![sources.provider("hang", "")]));
+    let server = &shared.server;
+    let made = create(server, Some(&shared.admin), json!({ "role": "writer", "collections": "ships" }));
+    let (id, token) = (made["id"].as_str().unwrap(), made["token"].as_str().unwrap());
+    let post = |path: &str, asked: Value| {
+        let answer = ask(server, Some(token), "POST", path, asked.to_string().as_bytes());
+        assert!(matches!(answer.status, 201 | 202), "{}", answer.text());
+        answer.json()
+    };
+    let search = post("/searches", json!({ "keywords": "flood", "providers": ["hang"], "timeout": 120_000 }));
+    let saved = post("/saved-searches", json!({ "question": { "keywords": "flood" } }));
+    let paths = [
+        "/collections/ships/stream".to_owned(),
+        format!("/searches/{}/packets", search["search"].as_str().unwrap()),
+        format!("/saved-searches/{}/packets", saved["id"].as_str().unwrap()),
+    ];
+    let bearer = format!("Bearer {token}");
+    let open = |path: &String| {
+        let mut stream = server.connect();
+        send(&mut stream, "GET", path, &[("authorization", &bearer)], b"");
+        let mut reader = BufReader::new(stream);
+        assert_eq!(read_head(&mut reader).unwrap().0, 200, "{path}");
+        (reader, Socket::by(server, token, path))
+    };
+    let opened: Vec<_> = paths.iter().map(open).collect();
+    assert_eq!(shared.ask(&shared.admin, "DELETE", &format!("/tokens/{id}")).status, 204);
+    for ((events, mut socket), path) in opened.into_iter().zip(&paths) {
+        read_to_the_end(events);
+        let (code, reason) = loop {
+            if let Err(closed) = socket.text().unwrap() {
+                break closed;
+            }
+        };
+        assert!(code == 1008 && reason.contains("credential"), "{path}: {code} {reason}");
     }
 }
 

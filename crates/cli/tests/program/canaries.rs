@@ -1,7 +1,8 @@
 //! Two tenants on one server: texts planted in one are searched for in everything the other can reach.
 //!
-//! Every route of the table is called as the other tenant, with every kind of id in every place. The response must
-//! equal, byte for byte, that for an id that does not exist.
+//! Every route of the table is called as the other tenant, with every kind of id in every path. The response must
+//! equal, byte for byte, that for an id that does not exist. `canaries_asked.rs` has ids in parameters, headers and
+//! bodies.
 
 use crate::common::collector::{Collector, hex};
 use crate::common::{self, Server};
@@ -12,25 +13,25 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 /// A word in every planted text, and a word of the same length that replaces it in names that do not exist.
-const CANARY: &str = "canary";
-const ABSENT: &str = "absent";
+pub const CANARY: &str = "canary";
+pub const ABSENT: &str = "absent";
 
-const JSON: &str = "application/json";
+pub const JSON: &str = "application/json";
 
 /// A response, without the parts that differ from one to the next.
 #[derive(Debug, Clone, PartialEq)]
-struct Response {
-    head: BTreeSet<String>,
-    body: String,
+pub struct Response {
+    pub head: BTreeSet<String>,
+    pub body: String,
 }
 
 impl Response {
-    fn status(&self) -> u16 {
+    pub fn status(&self) -> u16 {
         let line = self.head.iter().find_map(|line| line.strip_prefix("HTTP/1.1 ")).unwrap();
         line[..3].parse().unwrap()
     }
 
-    fn json(&self) -> Value {
+    pub fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|e| panic!("{e}: {self:?}"))
     }
 
@@ -39,14 +40,14 @@ impl Response {
     }
 
     /// Returns the same with one text replaced by another.
-    fn with(&self, text: &str, other: &str) -> Response {
+    pub fn with(&self, text: &str, other: &str) -> Response {
         let head = self.head.iter().map(|line| line.replace(text, other)).collect();
         Response { head, body: self.body.replace(text, other) }
     }
 }
 
 /// Sends a request, and reads until the server closes the connection.
-fn ask(server: &Server, token: &str, method: &str, target: &str, headers: &[(&str, &str)], body: &str) -> Response {
+pub fn ask(server: &Server, token: &str, method: &str, target: &str, headers: &[(&str, &str)], body: &str) -> Response {
     let mut stream = TcpStream::connect(server.url.strip_prefix("http://").unwrap()).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     let mut request = format!("{method} {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n");
@@ -63,14 +64,14 @@ fn ask(server: &Server, token: &str, method: &str, target: &str, headers: &[(&st
 }
 
 /// A planted id, by its kind, and a nonexistent one of the same shape.
-struct Id {
-    kind: &'static str,
-    planted: String,
-    absent: String,
+pub struct Id {
+    pub kind: &'static str,
+    pub planted: String,
+    pub absent: String,
 }
 
 impl Id {
-    fn new(kind: &'static str, planted: impl Into<String>) -> Id {
+    pub fn new(kind: &'static str, planted: impl Into<String>) -> Id {
         let planted = planted.into();
         let absent = if planted.contains(CANARY) {
             planted.replace(CANARY, ABSENT)
@@ -103,7 +104,7 @@ fn rows() -> Vec<(String, String)> {
 }
 
 /// Returns a body that the route accepts, so that the request reaches what its path names.
-fn body(method: &str, path: &str) -> (&'static str, String) {
+pub fn body(method: &str, path: &str) -> (&'static str, String) {
     let feature = json!({"type": "Feature", "geometry": null, "properties": {}});
     match (method, path) {
         ("POST" | "PUT", path) if path.contains("/items") => ("application/geo+json", feature.to_string()),
@@ -119,16 +120,16 @@ fn body(method: &str, path: &str) -> (&'static str, String) {
 }
 
 /// A server with a tenant `harbour`, full of canaries, and a tenant `other`.
-struct World {
-    server: Server,
+pub struct World {
+    pub server: Server,
     /// Receives the traces of all requests.
     collector: Collector,
-    operator: String,
-    owner: String,
-    foreign: [String; 2],
-    ids: Vec<Id>,
+    pub operator: String,
+    pub owner: String,
+    pub foreign: [String; 2],
+    pub ids: Vec<Id>,
     /// A page token of the owner.
-    page: String,
+    pub page: String,
     _folder: tempfile::TempDir,
 }
 
@@ -138,11 +139,13 @@ fn made(answer: &Response) -> Value {
 }
 
 impl World {
-    fn plant() -> World {
+    pub fn plant() -> World {
         let folder = tempfile::tempdir().unwrap();
         let collector = Collector::start();
         let config = folder.path().join("meridian.toml");
         let text = format!("[traces]\nendpoint = \"http://{}\"\nsample = 1\nqueue_max = 1000000\n", collector.address);
+        // A stream that should have been refused ends.
+        let text = text + "[streams]\nlifetime = \"1s\"\n";
         std::fs::write(&config, text).unwrap();
         let data = folder.path().join("data");
         let args = ["--data", data.to_str().unwrap(), "--config", config.to_str().unwrap()];
@@ -213,7 +216,7 @@ impl World {
 }
 
 /// Returns the path of a row with one text in every variable segment, except for numbers, which are not names.
-fn target(path: &str, id: &str) -> String {
+pub fn target(path: &str, id: &str) -> String {
     let segment = |segment: &str| match segment {
         "{latitude}" | "{longitude}" | "{radiusKm}" | "{tileMatrix}" | "{tileRow}" | "{tileCol}" => "1".to_owned(),
         "{tileMatrixSetId}" => "WebMercatorQuad".to_owned(),

@@ -9,6 +9,7 @@ mod backup;
 mod backup_secrets;
 mod bad_input;
 mod canaries;
+mod canaries_asked;
 #[cfg(feature = "nats")]
 mod chaos;
 mod cli;

@@ -30,6 +30,7 @@ use crate::request::scope::Scope;
 use crate::response::socket::OptionalUpgrade;
 use axum::response::Response;
 use follow::Follower;
+use futures_util::FutureExt;
 use message::Framing;
 use request::StreamRequest;
 pub use request::position;
@@ -58,7 +59,7 @@ pub async fn get(
     let account = context.lease.account().clone();
     let follower = Follower::new(state.clone(), account, collection, (request, conditions), framing, slot)?;
     Ok(match socket {
-        Some(upgrade) => upgrade.carry(move |to| socket::send(to, follower)),
+        Some(upgrade) => upgrade.carry(move |to| socket::send(to, follower).boxed()),
         None => {
             let (to, response) = crate::response::sse::stream("");
             tokio::spawn(sse::send(to, follower));

@@ -12,7 +12,7 @@ use std::time::Duration;
 const END_MESSAGE_MAX: Duration = Duration::from_secs(1);
 
 /// Sends updates until the stream ends.
-pub(super) async fn send(mut to: SocketSender, mut follower: Follower) {
+pub(super) async fn send(to: &mut SocketSender, mut follower: Follower) {
     let mut update = Update::KeepAlive(follower.at());
     // The client was sent everything up to this position.
     let mut sent = follower.at();
@@ -24,7 +24,7 @@ pub(super) async fn send(mut to: SocketSender, mut follower: Follower) {
             Update::End(end) => return send_end(to, end).await,
         };
         let (held, events) = (message.held(), message.ends.len());
-        let end = match follower.deliver(held, send_all(&mut to, &mut sent, message)).await {
+        let end = match follower.deliver(held, send_all(to, &mut sent, message)).await {
             Delivery::Done(Ok(())) => {
                 follower.count_sent(events);
                 None
@@ -58,7 +58,7 @@ async fn send_all(to: &mut SocketSender, sent: &mut Seqs, message: Message) -> R
     to.flush().await
 }
 
-async fn send_end(mut to: SocketSender, end: End) {
+async fn send_end(to: &mut SocketSender, end: End) {
     let text = json!({ "end": end.reason, "detail": end.detail, "after": end.after.to_id() }).to_string();
     let code = match end.reason {
         "closing" => CloseCode::Away,

@@ -20,7 +20,6 @@ mod wait;
 pub use file::{WholeFile, made_in_file};
 pub use finished::{Finished, finished, finished_read};
 pub use job::Source;
-#[cfg(feature = "flight")]
 pub use pipe::BrokenOff;
 pub use sink::Sink;
 
