@@ -7,7 +7,7 @@ import { asCollection, sayMissing } from './gather';
 import type { View } from './hash';
 import { formatBytes, formatCount } from './numbers';
 import { params } from './query';
-import { chosen, counted, destination, LOST } from './saving';
+import { asks, chosen, counted, destination, LOST, type Destination } from './saving';
 
 const NAMES: Record<string, readonly [title: string, extension: string]> = {
   json: ['GeoJSON', 'geojson'],
@@ -19,6 +19,9 @@ const NAMES: Record<string, readonly [title: string, extension: string]> = {
   flatgeobuf: ['FlatGeobuf', 'fgb'],
   gpkg: ['GeoPackage', 'gpkg'],
 };
+
+/** Max bytes that are read ahead while the user chooses a file. */
+const AHEAD = 64e6;
 
 /** What `meridian export` writes and the server does not, of collections whose events have places. */
 const COMMANDS = [
@@ -57,10 +60,14 @@ const messageOf = (error: unknown): string => (error instanceof Error ? error.me
 /** A file that the page saves itself, since a link would cut it or show no progress. */
 interface Download {
   readonly type: string;
-  /** Its address, if the server has the file: a browser that does not ask for a place fetches it, as memory may not hold it. */
-  readonly address?: string;
-  /** Fills the file. Returns what to say of it. */
-  readonly fill: (to: WritableStream<Uint8Array>, signal: AbortSignal) => Promise<string>;
+  readonly address: string;
+  readonly init: RequestInit;
+  /** Whether a browser that does not ask for a place fetches it by a link, as memory may not hold it. */
+  readonly byLink: boolean;
+  /** What is said until the answer comes. */
+  readonly begins: string;
+  /** Fills the file with an answer of so many bytes, where the server knows. Returns what to say of it. */
+  readonly fill: (body: ReadableStream<Uint8Array>, bytes: number, to: WritableStream<Uint8Array>, signal: AbortSignal) => Promise<string>;
   /** How far it is; empty while nothing came. */
   readonly far: () => string;
 }
@@ -70,14 +77,15 @@ function gathered(id: string, query: URLSearchParams, count: number): Download {
   let features = 0;
   return {
     type: 'application/geo+json',
-    fill: async (to, signal) => {
+    address: itemsPath(id, query, 'ndjson'),
+    init: { headers: { accept: 'application/x-ndjson' } },
+    byLink: false,
+    begins: 'Saving GeoJSON…',
+    fill: async (body, _bytes, to, signal) => {
       const bar = $<HTMLProgressElement>('download-progress');
       [bar.max, bar.value] = [count, 0];
-      say($('download-state'), 'Saving GeoJSON…');
-      const answer = await api.call(itemsPath(id, query, 'ndjson'), signal, { headers: { accept: 'application/x-ndjson' } }, Infinity);
-      if (!answer.body) throw new Error('the answer is empty');
       const lines = asCollection((seen) => (bar.value = features = seen));
-      await answer.body.pipeThrough(lines, { signal }).pipeTo(to, { signal });
+      await body.pipeThrough(lines, { signal }).pipeTo(to, { signal });
       return `${formatCount(features)} ${features === 1 ? 'event is' : 'events are'} saved. ${sayMissing(features, count)}`.trim();
     },
     far: () => `after ${formatCount(features)} of ${formatCount(count)} events`,
@@ -87,48 +95,75 @@ function gathered(id: string, query: URLSearchParams, count: number): Download {
 /** A file that the server makes whole before it sends any of it: it takes a while, and may be refused. */
 function madeFirst(format: string, type: string, id: string, query: URLSearchParams): Download {
   let [bytes, total] = [0, 0];
-  const address = itemsPath(id, query, format);
   return {
     type,
-    address,
-    fill: async (to, signal) => {
-      const [bar, state] = [$<HTMLProgressElement>('download-progress'), $('download-state')];
-      bar.removeAttribute('value');
-      say(state, `The server makes the ${NAMES[format][0]}…`);
-      const answer = await api.call(address, signal, {}, Infinity);
-      if (!answer.body) throw new Error('the answer is empty');
-      total = Number(answer.headers.get('content-length'));
+    address: itemsPath(id, query, format),
+    init: {},
+    byLink: true,
+    begins: `The server makes the ${NAMES[format][0]}…`,
+    fill: async (body, length, to, signal) => {
+      const bar = $<HTMLProgressElement>('download-progress');
+      total = length;
       [bar.max, bar.value] = [total, 0];
-      say(state, `Saving ${formatBytes(total)}…`);
-      await answer.body.pipeThrough(counted((seen) => (bar.value = bytes = seen)), { signal }).pipeTo(to, { signal });
+      say($('download-state'), `Saving ${formatBytes(total)}…`);
+      await body.pipeThrough(counted((seen) => (bar.value = bytes = seen)), { signal }).pipeTo(to, { signal });
       return `${formatBytes(bytes)} are saved.`;
     },
     far: () => (bytes ? `after ${formatBytes(bytes)} of ${formatBytes(total)}` : ''),
   };
 }
 
+/** Waits until the browser may ask for a file, which it does only within seconds of a click: after a slow answer it takes another one. */
+async function untilClicked(signal: AbortSignal): Promise<void> {
+  if (!asks() || navigator.userActivation?.isActive !== false) return;
+  const button = make('button', 'small', 'Choose the file…', { type: 'button' });
+  $('download-cancel').before(button);
+  button.focus();
+  await new Promise<void>((resolve) => {
+    button.addEventListener('click', () => resolve());
+    signal.addEventListener('abort', () => resolve());
+  });
+  button.remove();
+  signal.throwIfAborted();
+}
+
 /** Saves a file, with progress and a way to give it up. What breaks off leaves no file. */
-async function save(format: string, id: string, { type, address, fill, far }: Download, signal: AbortSignal): Promise<void> {
+async function save(format: string, id: string, { type, address, init, byLink, begins, fill, far }: Download, signal: AbortSignal): Promise<void> {
   const [title, extension] = NAMES[format];
   const name = `${id}.${extension}`;
-  const file = await (address ? chosen : destination)(name, type, title);
   const state = $('download-state');
-  if (address && file === undefined) {
+  const follow = (): void => {
     say(state, `The server makes the ${title}; the browser downloads it then.`);
     make('a', '', '', { href: address, download: name }).click();
-    return;
-  }
-  if (!file) return;
+  };
+  if (byLink && !asks()) return follow();
   const stop = new AbortController();
+  const either = AbortSignal.any([signal, stop.signal]);
+  let file: Destination | null | undefined;
   $('download-run').hidden = false;
   $('download-cancel').onclick = () => stop.abort();
+  $('download-progress').removeAttribute('value');
+  say(state, begins);
   try {
-    const saved = await fill(file.stream, AbortSignal.any([signal, stop.signal]));
+    const answer = await api.call(address, either, init, Infinity);
+    if (!answer.body) throw new Error('the answer is empty');
+    // Read ahead while the user chooses: the server disconnects a client that reads nothing.
+    const ahead = new TransformStream<Uint8Array, Uint8Array>({}, undefined, new ByteLengthQueuingStrategy({ highWaterMark: AHEAD }));
+    const body = answer.body.pipeThrough(ahead, { signal: either });
+    await untilClicked(either);
+    // Only now that the server has agreed: a browser empties the file that is replaced as soon as it is chosen.
+    file = await (byLink ? chosen : destination)(name, type, title);
+    if (!file) {
+      if (file === undefined) follow();
+      else say(state, '');
+      return;
+    }
+    const saved = await fill(body, Number(answer.headers.get('content-length')), file.stream, either);
     file.keep();
     say(state, saved);
   } catch (error) {
-    await file.discard();
-    const cancelled = file.chosen ? `Cancelled. ${LOST}` : 'Cancelled: nothing is saved.';
+    await file?.discard();
+    const cancelled = file?.chosen ? `Cancelled. ${LOST}` : 'Cancelled: nothing is saved.';
     if (signal.aborted) {
       // The dialog is closed, and nobody sees its text.
       toast(`Download of ${id}: ${cancelled}`);
@@ -136,10 +171,12 @@ async function save(format: string, id: string, { type, address, fill, far }: Do
     }
     const begun = far() ? `The download broke off ${far()}, and nothing is saved` : 'Nothing is saved';
     const failed = `${begun}: ${messageOf(error)}`;
-    say(state, stop.signal.aborted ? cancelled : file.chosen ? `${failed} ${LOST}` : failed);
+    say(state, stop.signal.aborted ? cancelled : file?.chosen ? `${failed} ${LOST}` : failed);
     // What the server refuses to make, the command beside it does.
     if (error instanceof api.Problem && error.field === 'f') $<HTMLDetailsElement>('download-more').open = true;
   } finally {
+    // What is left of the answer, which nobody reads.
+    stop.abort();
     // The progress of a closed dialog may be that of the next download.
     if (!signal.aborted) $('download-run').hidden = true;
   }

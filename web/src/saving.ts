@@ -82,6 +82,9 @@ export function counted(seen: (bytes: number) => void): TransformStream<Uint8Arr
   });
 }
 
+/** Whether the browser asks where a file goes. */
+export const asks = (): boolean => (window as Picker).showSaveFilePicker !== undefined;
+
 /** Asks where a file of a type goes; null if the user wants none, undefined if the browser does not ask. Browsers ask only in answer to a click. */
 export async function chosen(name: string, type: string, description: string): Promise<Destination | null | undefined> {
   const extension = name.slice(name.lastIndexOf('.'));

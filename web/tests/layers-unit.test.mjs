@@ -335,9 +335,48 @@ describe('columns of a file that look like times or places', () => {
     assert.equal(notesOf([...Array(20).fill('2026-01-31'), 'n/a'])[0].options, "--null='n/a'");
   });
 
+  it('are numbers too, with what comes before the options', () => {
+    const { commandOf, sayNote } = files.notes;
+    const [date] = notesOf(['20260131', '20260201']);
+    assert.deepEqual([date.text, date.options], ['looks like dates such as 20260131', "--date-format '%Y%m%d' --time 'when'"]);
+    assert.equal(notesOf(['202601311205'])[0].options, "--date-format '%Y%m%d%H%M' --zone UTC --time 'when'");
+    const says = (rows, head) => notesOf(rows, head).map(sayNote).join();
+    assert.match(says(['2026-01-31,20260131'], 'lon,lat,time,day'), /not taken: meridian load takes it with --date-format '%Y%m%d' and a schema with the format date\./);
+    const days = /days of a spreadsheet such as 45123\.25.*not taken: as round\(\(days - 25569\) \* 86400\), meridian load takes it with --epoch s --time 'orderTime'/;
+    assert.match(says(['45123.25', '45124.5'], 'lon,lat,orderTime'), days);
+    assert.match(says(['1767225600.5']), /not taken: rounded to integers, meridian load takes it with --epoch s\./);
+    const json = (date) => files.read.readFile(JSON.stringify({ lon: 1, lat: 2, date })).notes;
+    assert.match(sayNote(json(20260131)[0]), /not taken: written as text, meridian load/);
+    assert.match(sayNote(json('20260131')[0]), /not taken: meridian load/);
+    // A command without what comes before it would load other times.
+    assert.equal(commandOf(notesOf(['45123.25'], 'lon,lat,time'), 'a', 'f.csv', 'http://h'), 'meridian load a f.csv --url http://h');
+    // One column is the time.
+    const two = notesOf(['20260131,20260201'], 'lon,lat,begin,end');
+    assert.equal(commandOf(two, 'a', 'f.csv', 'http://h'), "meridian load a f.csv --url http://h --date-format '%Y%m%d' --time 'begin'");
+  });
+
+  it('are places in texts, known by how they begin', () => {
+    const says = (text, head = 'lon,lat,way') => notesOf(Array(3).fill(`"${text.replaceAll('"', '""')}"`), head).map(files.notes.sayNote).join();
+    for (const text of [`48°12'30"N`, `48° 12' 30.5" N`, `N48°12.5'`, '48.2°N', `3º41'O`]) assert.match(says(text), /coordinates in degrees.*decimals such as -48\.25/, text);
+    assert.match(says(`-48°12'`, 'lon,lat,startLat'), /coordinates in degrees/);
+    for (const text of [`48°72'30"N`, '200°N', '20°C', `-48°12'`, 'N']) assert.equal(says(text), '', text);
+    assert.match(says(`48°12'30"N, 16°22'00"E`), /positions/);
+    const point = '0101000020E61000000000000000002A400000000000004A40';
+    assert.match(says(point), /hexadecimal WKB such as 0101000020E6.*ogr2ogr .*GEOM_POSSIBLE_NAMES='way'.*-s_srs EPSG:CODE -t_srs EPSG:4326 converted\.fgb/);
+    for (const text of [`0108000000${point.slice(10)}`, `da39a3ee${point}`, point.slice(0, 40)]) assert.equal(says(text), '', text);
+    for (const text of ['{"type":"Point","coordinates":[13,52]}', '{ "type": "MultiPolygon", "coordinates": [[[[', '{"coordinates":[13,52],"type":"Point"}'])
+      assert.match(says(text), /GeoJSON.*-a_srs EPSG:4326/, text);
+    assert.equal(says('{"type":"Point of sale"}'), '');
+    assert.equal(notesOf(['POINT (13 52)'])[0].options, "--geometry 'when'");
+    assert.equal(notesOf([...Array(20).fill('POINT (13 52)'), 'none'])[0].options, "--geometry 'when' --invalid skip");
+    const { notes } = files.read.readFile(JSON.stringify({ lon: 1, lat: 2, way: point }));
+    assert.match(files.notes.sayNote(notes[0]), /objects of GeoJSON in JSON are read as places/);
+  });
+
   it('are none where all was taken, or where it is only text', () => {
     for (const rows of [['2026-01-31', '2026-02-01'], ['red', 'green'], ['5', '7'], ['12.5', '13']]) assert.deepEqual(notesOf(rows), [], rows[0]);
-    assert.deepEqual(notesOf(['1767225600'], 'lon,lat,serial'), []);
+    for (const [value, name] of [['1767225600', 'serial'], ['45123.25', 'price'], ['45123.25', 'runtime'], ['45123', 'time'], ['20269901', 'date']])
+      assert.deepEqual(notesOf([value], `lon,lat,${name}`), [], name);
   });
 });
 

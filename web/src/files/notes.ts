@@ -1,12 +1,24 @@
 // What a column seems to be besides what it was taken as, and how `meridian load` takes it: sentences for the user, as those of
-// crates/formats/src/infer/notes.rs.
+// crates/formats/src/infer (notes.rs, numbers.rs, places.rs).
 import { fits, fitting } from './dates';
+import { isCoordinate, isDegrees, isGeoJson, isHexWkb, isPair, isWkt } from './places';
 
 export interface Note {
   readonly column: string;
   readonly text: string;
-  /** The options of `meridian load` that read it; empty where there is none. */
+  /** The options of `meridian load` that read it; empty where options alone do not. */
   readonly options: string;
+  /** What reads it then. */
+  readonly how?: string;
+}
+
+/** What is known of a column besides its values. */
+export interface Context {
+  readonly isTime: (text: string) => boolean;
+  /** Whether its values are cells of a table. */
+  readonly cells: boolean;
+  /** Whether an option can take it as the time: each event has a value, and no other column is the time. */
+  readonly mayBeTime: boolean;
 }
 
 /** Texts that are looked at. */
@@ -18,23 +30,16 @@ const LENGTH_MAX = 60;
 const shorten = (text: string): string => (text.length > LENGTH_MAX ? `${text.slice(0, LENGTH_MAX)}…` : text);
 const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 
-/** The first text that passes, where all pass but a few. */
-function mostly(texts: readonly string[], passes: (text: string) => boolean): string | undefined {
-  const failed = texts.filter((text) => !passes(text)).length;
-  return failed <= Math.floor(texts.length / FEW) ? texts.find(passes) : undefined;
+/** The first value that passes, where all pass but a few. */
+function mostly<T>(values: readonly T[], passes: (value: T) => boolean): T | undefined {
+  const failed = values.filter((value) => !passes(value)).length;
+  return failed <= Math.floor(values.length / FEW) ? values.find(passes) : undefined;
 }
 
 /** The texts that do not pass, counted and shown; empty where all do. */
 function but(texts: readonly string[], passes: (text: string) => boolean): string {
   const failed = texts.filter((text) => !passes(text));
   return failed.length ? ` (but not ${failed.length} of ${texts.length} looked at: “${shorten(failed[0])}”)` : '';
-}
-
-/** Whether a text is two coordinates with decimals. */
-export function isPair(text: string): boolean {
-  const bare = text.replace(/^[([]+|[)\]]+$/g, '');
-  const parts = bare.split(/[,;]|(?<=\d) /).filter((part) => part.trim());
-  return parts.length === 2 && parts.every((part) => part.includes('.') && Math.abs(Number(part)) <= 180);
 }
 
 /** Names of columns that hold times. */
@@ -46,8 +51,61 @@ function epochOf(values: readonly number[]): string | undefined {
   return UNITS.find(([by]) => values.every((value) => value / by > 6.3e8 && value / by < 4.1e9))?.[1];
 }
 
+/** Patterns of times that are written as one number, each with the number that stands for a year. */
+const DIGITS = [[1e4, '%Y%m%d'], [1e8, '%Y%m%d%H%M'], [1e10, '%Y%m%d%H%M%S']] as const;
+
+/** Whether a word of a name is that of a date, or also of a time. Whole words: `runtime` and `candidate` are neither. */
+function isNamedAsDate(name: string, orTime: boolean): boolean {
+  const words = name.replace(/(?<=\p{Ll})(?=\p{Lu})/gu, ' ').toLowerCase().split(/[^\p{L}]+/u);
+  return words.some((word) => (orTime ? /^(date|datetime|time|timestamp|day)$/ : /^(date|datetime)$/).test(word));
+}
+
+const takes = (options: string): string => `meridian load takes it with ${options}`;
+
+/** A note on a column of numbers, which are `whole`, and `written` as texts in the file. */
+function ofNumbers(column: string, values: readonly number[], whole: boolean, written: boolean, mayBeTime: boolean): Note | null {
+  // Options that need something before them, or a schema, do not load the file as it is.
+  const note = (text: string, first: string, options: string, alone = true): Note =>
+    first || !alone ? { column, text, options: '', how: [first, takes(options)].filter(Boolean).join(', ') } : { column, text, options };
+  const named = (options: string, format: string): string => `${options} ${mayBeTime ? `--time ${quoted(column)}` : `and a schema with the format ${format}`}`;
+  const unit = TIME_NAME.test(column) ? epochOf(values) : undefined;
+  if (unit) return note(`looks like times as numbers since 1970 such as ${values[0]}`, whole ? '' : 'rounded to integers', `--epoch ${unit}`);
+  for (const [year, pattern] of DIGITS) {
+    // The digits of other numbers are rarely a day of the years 1900 to 2099.
+    const example = mostly(values, (value) => value / year >= 1900 && value / year < 2100 && fits(pattern, String(value)));
+    if (example === undefined) continue;
+    const options = pattern.includes('%H') ? named(`--date-format '${pattern}' --zone UTC`, 'date-time') : named(`--date-format '${pattern}'`, 'date');
+    // A pattern reads whole numbers of a table, and texts of every format.
+    return note(`looks like dates such as ${example}`, whole && written ? '' : 'written as text', options, mayBeTime);
+  }
+  // Days of a spreadsheet count from 1899-12-30: these are the years 2000 to 2064.
+  const day = isNamedAsDate(column, !whole) ? mostly(values, (value) => value >= 36_526 && value < 60_000) : undefined;
+  return day === undefined ? null : note(`looks like days of a spreadsheet such as ${day}`, 'as round((days - 25569) * 86400)', named('--epoch s', 'date-time'));
+}
+
+/** A note on texts that look like places. */
+function ofPlaces(column: string, texts: readonly string[], cells: boolean): Note | null {
+  const like = (what: string, passes: (text: string) => boolean): string => {
+    const example = mostly(texts, passes);
+    return example === undefined ? '' : `looks like ${what} such as ${shorten(example)}${but(texts, passes)}`;
+  };
+  const named = isCoordinate(column);
+  const pair = like('positions', isPair);
+  if (pair) return { column, text: pair, options: '', how: 'two columns of numbers, or WKT, are read as places' };
+  const degrees = like('coordinates in degrees', (text) => isDegrees(text, named));
+  if (degrees) return { column, text: degrees, options: '', how: 'decimals such as -48.25 are read as places' };
+  const wkt = like('geometries in WKT', isWkt);
+  if (wkt && cells) return { column, text: wkt, options: `--geometry ${quoted(column)}${texts.every(isWkt) ? '' : ' --invalid skip'}` };
+  const wkb = like('geometries in hexadecimal WKB', isHexWkb);
+  const text = wkt || wkb || like('geometries in GeoJSON', isGeoJson);
+  if (!text) return null;
+  if (!cells) return { column, text, options: '', how: 'objects of GeoJSON in JSON are read as places' };
+  const names = `-oo AUTODETECT_TYPE=YES -oo GEOM_POSSIBLE_NAMES=${quoted(column)} -oo KEEP_GEOM_COLUMNS=NO`;
+  return { column, text, options: '', how: `ogr2ogr ${names} ${wkb ? '-s_srs EPSG:CODE -t_srs' : '-a_srs'} EPSG:4326 converted.fgb FILE makes a file with it as the place` };
+}
+
 /** A note on a column of texts. */
-function ofTexts(column: string, texts: readonly string[], isTime: (text: string) => boolean): Note | null {
+function ofTexts(column: string, texts: readonly string[], { isTime, cells }: Context): Note | null {
   const time = mostly(texts, isTime);
   if (time !== undefined) {
     const others = new Set(texts.filter((text) => !isTime(text)));
@@ -65,25 +123,26 @@ function ofTexts(column: string, texts: readonly string[], isTime: (text: string
     const zone = /%[HI]/.test(first) && !/(%z|Z)$/.test(first) ? ' --zone UTC' : '';
     return { column, text: `looks like times such as ${shorten(mostly(texts, passes) ?? '')}${rest}${or}`, options: `--date-format '${first}'${zone}${rest ? ' --invalid skip' : ''}` };
   }
-  const pair = mostly(texts, isPair);
-  return pair === undefined ? null : { column, text: `looks like positions such as ${shorten(pair)}${but(texts, isPair)}`, options: '' };
+  return ofPlaces(column, texts, cells);
 }
 
-/** The note on a column that was taken as texts or as integers; null where there is nothing to say. */
-export function noteOf(column: string, kind: string, values: readonly unknown[], isTime: (text: string) => boolean): Note | null {
+/** The note on a column that was taken as texts or as numbers; null where there is nothing to say. */
+export function noteOf(column: string, kind: string, values: readonly unknown[], context: Context): Note | null {
   const sample = values.slice(0, SAMPLE);
   if (!sample.length) return null;
-  if (kind === 'text') return ofTexts(column, sample.filter((value) => typeof value === 'string').map((text) => text.trim()), isTime);
-  const unit = kind === 'int' && TIME_NAME.test(column) ? epochOf(sample.map(Number)) : undefined;
-  return unit ? { column, text: `looks like times as numbers since 1970 such as ${String(sample[0])}`, options: `--epoch ${unit}` } : null;
+  if (kind === 'text') return ofTexts(column, sample.filter((value) => typeof value === 'string').map((text) => text.trim()), context);
+  if (kind !== 'int' && kind !== 'float') return null;
+  return ofNumbers(column, sample.map(Number), kind === 'int', typeof sample[0] === 'string', context.mayBeTime);
 }
 
 /** What was made of a column, in a sentence. */
-export const sayNote = ({ column, text, options }: Note): string =>
-  `Column ${column} ${text}. It was not taken: ${options ? `meridian load takes it with ${options}` : 'two columns of numbers, or WKT, are read as places'}.`;
+export const sayNote = ({ column, text, options, how }: Note): string => `Column ${column} ${text}. It was not taken: ${how ?? takes(options)}.`;
 
 /** The command that loads a file with what the notes say. */
 export function commandOf(notes: readonly Note[], collection: string, file: string, origin: string): string {
-  const options = new Set(notes.map((note) => note.options).filter(Boolean));
+  // One column is the time: the first one that may be.
+  const timed = notes.find((note) => note.options.includes('--time '));
+  const taken = notes.filter((note) => note === timed || !note.options.includes('--time '));
+  const options = new Set(taken.map((note) => note.options).filter(Boolean));
   return ['meridian load', collection, /^[\w.-]+$/.test(file) ? file : quoted(file), `--url ${origin}`, ...options].join(' ');
 }

@@ -38,8 +38,8 @@ function placeOf(row: Row, names: { lon?: string; lat?: string; shape?: string }
   return typeof text === 'string' ? parseWkt(text) : null;
 }
 
-/** Rows of a table as features. */
-function ofRows(rows: readonly Row[], columns: readonly string[]): FileContent {
+/** Rows as features; `cells` if they are those of a table. */
+function ofRows(rows: readonly Row[], columns: readonly string[], cells: boolean): FileContent {
   const find = (pattern: RegExp): string | undefined => columns.find((name) => pattern.test(name.trim()));
   const names = { lon: find(LON), lat: find(LAT), shape: find(SHAPE) };
   if ((names.lon === undefined || names.lat === undefined) && names.shape === undefined)
@@ -51,7 +51,7 @@ function ofRows(rows: readonly Row[], columns: readonly string[]): FileContent {
     const properties = Object.fromEntries(Object.entries(row).filter(([name]) => !used.includes(name)));
     if (geometry) features.push({ type: 'Feature', geometry, properties });
   }
-  return ofFeatures(features, rows.length - features.length);
+  return ofFeatures(features, rows.length - features.length, cells);
 }
 
 const TIME = /^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?$/;
@@ -79,7 +79,7 @@ function valueAs(value: unknown, kind: FileField['kind']): unknown {
 }
 
 /** Features with their fields: each with the one kind that all its values have. */
-function ofFeatures(list: readonly Feature[], placeless: number): FileContent {
+function ofFeatures(list: readonly Feature[], placeless: number, cells = false): FileContent {
   const columns = new Map<string, unknown[]>();
   for (const { properties } of list)
     for (const [name, value] of Object.entries((properties ?? {}))) {
@@ -95,7 +95,11 @@ function ofFeatures(list: readonly Feature[], placeless: number): FileContent {
     const id = feature.id === undefined || String(feature.id) === String(properties['id']) ? {} : { id: feature.id };
     return { type: 'Feature', ...id, geometry: feature.geometry, properties };
   });
-  const notes = fields.flatMap(({ name, kind }) => noteOf(name, kind, columns.get(name) ?? [], isTime) ?? []);
+  const wantsTime = !fields.some(({ kind }) => kind === 'time');
+  const notes = fields.flatMap(({ name, kind }) => {
+    const values = columns.get(name) ?? [];
+    return noteOf(name, kind, values, { isTime, cells, mayBeTime: wantsTime && values.length === list.length }) ?? [];
+  });
   return { features, fields, placeless, notes };
 }
 
@@ -107,7 +111,7 @@ function ofValues(values: readonly unknown[]): FileContent {
   if (features.length && !features.some(isFeature)) {
     const rows = features as Row[];
     if (rows.every((row) => 'coordinates' in row)) return ofFeatures(rows.map((geometry) => ({ type: 'Feature', properties: {}, geometry: geometry as unknown as Geometry })), 0);
-    return ofRows(rows, [...new Set(rows.flatMap((row) => Object.keys(row)))]);
+    return ofRows(rows, [...new Set(rows.flatMap((row) => Object.keys(row)))], false);
   }
   const found = features.filter(isFeature).filter(({ geometry }) => geometry !== null && geometry !== undefined);
   return ofFeatures(found, features.length - found.length);
@@ -151,7 +155,7 @@ function parseTable(text: string): FileContent {
   const place = (columns ?? []).filter((name) => LON.test(name) || LAT.test(name));
   if (rows.some((row) => place.some((name) => DECIMAL_COMMA.test(String(row[name])))))
     throw new Error('Its positions have a decimal comma, which the browser does not read; the server\'s loader does: meridian load COLLECTION FILE --decimal-comma');
-  return ofRows(rows, columns ?? []);
+  return ofRows(rows, columns ?? [], true);
 }
 
 /** Kinds that `meridian load` reads and the browser does not: by the ending of the name. */

@@ -12,6 +12,7 @@ use crate::part::removal::delete;
 use crate::seams::wait;
 use meridian_model::Invalid;
 use meridian_observe as observe;
+use parking_lot::Mutex;
 use roaring::RoaringBitmap;
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
@@ -107,31 +108,46 @@ impl Collection {
 
     /// Runs the most urgent flush or merge of memory trees. Returns whether there was one. For simulators and tests.
     pub fn maintain_memory(&self, flush: bool) -> Result<bool, StoreError> {
-        self.maintain_in_memory(|core| core.next_memory_job(flush))
+        self.maintain_in(&self.memory_lane, |core| core.next_memory_job(flush))
     }
 
     /// Runs a flush, if one is due or `flush` asks for it. Returns whether there was one.
     pub(crate) fn maintain_flush(&self, flush: bool) -> Result<bool, StoreError> {
-        self.maintain_in_memory(|core| core.next_flush(flush))
+        self.maintain_in(&self.memory_lane, |core| core.next_flush(flush))
     }
 
     /// Runs the most urgent merge of memory trees. Returns whether there was one.
     pub(crate) fn maintain_runs(&self) -> Result<bool, StoreError> {
-        self.maintain_in_memory(Partition::next_run_merge)
+        self.maintain_in(&self.memory_lane, Partition::next_run_merge)
     }
 
-    fn maintain_in_memory(&self, choose: impl FnOnce(&mut Partition) -> Option<Job>) -> Result<bool, StoreError> {
-        // Does not wait: the thread serves all collections, and a held lane means that the work is being done.
-        let Some(_lane) = self.memory_lane.try_lock() else { return Ok(false) };
-        self.remove_obsolete();
-        let job = choose(&mut self.core.lock());
-        job.map_or(Ok(false), |job| self.work(Work::of(job)).map(|()| true))
+    /// Runs the most urgent merge, repair or archive of segments. Returns whether there was one. For simulators and
+    /// tests.
+    pub fn maintain_segments(&self) -> Result<bool, StoreError> {
+        self.maintain_in(&self.segment_lane, Partition::next_segment_job)
     }
 
     /// Runs the most urgent merge of segments. Returns whether there was one.
-    pub fn maintain_segments(&self) -> Result<bool, StoreError> {
-        let Some(_lane) = self.segment_lane.try_lock() else { return Ok(false) };
-        self.begin_segments().map_or(Ok(false), |work| self.work(work).map(|()| true))
+    pub(crate) fn maintain_merges(&self) -> Result<bool, StoreError> {
+        self.maintain_in(&self.segment_lane, Partition::next_segment_merge)
+    }
+
+    /// Runs the most urgent repair or archive of a segment. Returns whether there was one.
+    pub(crate) fn maintain_archives(&self) -> Result<bool, StoreError> {
+        self.maintain_in(&self.segment_lane, Partition::next_repair_or_archive)
+    }
+
+    /// Runs what is chosen in a lane. Returns whether there was something.
+    fn maintain_in(
+        &self,
+        lane: &Mutex<()>,
+        choose: impl FnOnce(&mut Partition) -> Option<Job>,
+    ) -> Result<bool, StoreError> {
+        // Does not wait: the thread serves all collections, and a held lane means that the work is being done.
+        let Some(_lane) = lane.try_lock() else { return Ok(false) };
+        self.remove_obsolete();
+        let job = choose(&mut self.core.lock());
+        job.map_or(Ok(false), |job| self.work(Work::of(job)).map(|()| true))
     }
 
     /// Chooses the most urgent flush or merge of memory trees without running it; [`Collection::run`] and
@@ -231,7 +247,7 @@ impl Collection {
         drop(self.memory_lane.lock());
         drop(self.segment_lane.lock());
         // Released, or the total would count a dropped collection forever.
-        self.shared.memory_all.change(&self.shared.tenant, self.shared.memory.swap(0, Ordering::AcqRel), 0);
+        self.shared.release_memory();
         self.remove_obsolete();
         // Events that were not flushed are in the log. Its seal records that none is missing.
         let sealed = if settle { self.core.lock().log.as_mut().map_or(Ok(()), |log| log.seal()) } else { Ok(()) };

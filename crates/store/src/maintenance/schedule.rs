@@ -130,8 +130,13 @@ impl Partition {
         self.shared.seams.clock.elapsed() - self.committed_at >= QUIET_US + rows * QUIET_ROW_US
     }
 
-    /// Returns the next merge of segments, with its inputs frozen.
+    /// Returns the next job on segments, with its inputs frozen: a merge, else a repair or an archive.
     pub(crate) fn next_segment_job(&mut self) -> Option<Job> {
+        self.next_segment_merge().or_else(|| self.next_repair_or_archive())
+    }
+
+    /// Returns the next merge of segments, with its inputs frozen.
+    pub(crate) fn next_segment_merge(&mut self) -> Option<Job> {
         // A collection that accepts no writes may have lost data: merging could drop files that a repair needs.
         if self.refuses.is_some() {
             return None;
@@ -140,16 +145,21 @@ impl Partition {
         // Segments without a live row cost nothing to drop, so they go before any merge.
         let gone = self.gone_segments();
         let chosen = if gone.is_empty() { self.choose_segments() } else { Some(gone) };
-        match chosen {
-            Some(chosen) => Some(self.freeze(Work::MergeSegments, &chosen)),
-            // In order of risk: a damaged archive first, as its Arrow rows are the only good copy, then damaged
-            // indexes, then new archives.
-            None => self
-                .next_unarchiving()
-                .or_else(|| self.next_rebuild())
-                .or_else(|| self.next_rewrite())
-                .or_else(|| self.next_archiving()),
+        chosen.map(|chosen| self.freeze(Work::MergeSegments, &chosen))
+    }
+
+    /// Returns the next repair or archive of a segment, with its input frozen.
+    pub(crate) fn next_repair_or_archive(&mut self) -> Option<Job> {
+        // As for merges.
+        if self.refuses.is_some() {
+            return None;
         }
+        // In order of risk: a damaged archive first, as its Arrow rows are the only good copy, then damaged indexes,
+        // then new archives.
+        self.next_unarchiving()
+            .or_else(|| self.next_rebuild())
+            .or_else(|| self.next_rewrite())
+            .or_else(|| self.next_archiving())
     }
 
     /// Returns the segments without rows that a snapshot needs: their files are removed without being read.

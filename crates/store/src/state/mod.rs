@@ -105,11 +105,16 @@ impl Shared {
     pub(crate) fn number_file(&self) -> u64 {
         self.next_file.fetch_add(1, Ordering::Relaxed)
     }
+
+    /// Gives back the room of its memory trees, which count for all collections.
+    pub(crate) fn release_memory(&self) {
+        self.memory_all.change(&self.tenant, self.memory.swap(0, Ordering::AcqRel), 0);
+    }
 }
 
 impl Drop for Shared {
     fn drop(&mut self) {
         // Also for a partition that was never closed, such as one of a collection that could not be opened completely.
-        self.memory_all.change(&self.tenant, self.memory.swap(0, Ordering::AcqRel), 0);
+        self.release_memory();
     }
 }

@@ -90,7 +90,10 @@ impl Inner {
     fn merge_step(&self) -> bool {
         let mut worked = false;
         for collection in self.all() {
-            worked |= self.attempt(&collection, "merge", || collection.maintain_segments());
+            // Merges first: archives of their inputs would be wasted. Under names of their own: the pause of one after
+            // a panic must not hold up the other.
+            worked |= self.attempt(&collection, "merge", || collection.maintain_merges())
+                || self.attempt(&collection, "repair or archive", || collection.maintain_archives());
         }
         // On its own: its pause after a panic must not hold up merges.
         self.guard("clean-up", || {
@@ -281,7 +284,7 @@ mod tests {
     ) -> (Store, [Arc<Collection>; N]) {
         let random = Arc::new(SeededRandom::new(1));
         let seams = Seams { disk: Arc::new(MemoryDisk::new()), clock: clock.clone(), random };
-        let options = Options { background: false, memory_bytes, ..Options::at("/data") };
+        let options = Options { background: false, memory_bytes, archive_rows_min: 1, ..Options::at("/data") };
         let store = Store::open(options, seams).unwrap();
         let n = Field { name: "n".into(), kind: FieldType::Int, required: true, title: None };
         let schema = Schema { fields: vec![n], ..Schema::default() };
@@ -335,6 +338,25 @@ mod tests {
         c.core.lock().flush_wanted = true;
         assert!(store.inner.flush_step());
         assert_eq!(counts(), (0, 1));
+    }
+
+    #[test]
+    fn merges_and_archives_have_pauses_of_their_own() {
+        let clock = Arc::new(ManualClock::new(0));
+        let (store, [c]) = store_with(&clock, 1 << 30, ["c"]);
+        for _ in 0..5 {
+            write(&c, 10);
+            c.flush().unwrap();
+        }
+        // Quiet enough for archives.
+        clock.advance(10_000_000);
+        assert!(!store.inner.attempt(&c, "repair or archive", || panic!("on purpose")));
+        assert!(store.inner.merge_step() && !store.inner.merge_step());
+        assert_eq!((c.stats().segments, c.stats().rest_bytes), (1, 0));
+        clock.advance(2_000_000);
+        assert!(!store.inner.attempt(&c, "merge", || panic!("on purpose")));
+        assert!(store.inner.merge_step());
+        assert!(c.stats().rest_bytes > 0);
     }
 
     #[test]

@@ -112,9 +112,17 @@ impl Binder<'_> {
     }
 
     fn like(&self, value: &Operand, pattern: &Operand) -> Result<Predicate, Invalid> {
+        // Without CASEI, which has an error of its own: ILIKE is parsed into it, and its user wrote none.
+        let (word, folds, value, pattern) = match (value, pattern) {
+            (Operand::Casei(value), Operand::Casei(pattern)) => {
+                ("ILIKE, which is LIKE with CASEI,", true, value.as_ref(), pattern.as_ref())
+            }
+            _ => ("LIKE", false, value, pattern),
+        };
         match (self.typed(value)?, self.typed(pattern)?) {
             (TypedOperand::Text(text), TypedOperand::Text(Text { source: Source::Literal(pattern), fold })) => {
-                let pattern = Pattern::new(&pattern, fold)?;
+                let text = Text { fold: text.fold || folds, ..text };
+                let pattern = Pattern::new(&pattern, fold || folds)?;
                 Ok(match text.literal() {
                     Some(literal) => Predicate::constant(pattern.matches(&literal)),
                     None => Predicate::new(Node::Like { value: text, pattern }),
@@ -124,7 +132,7 @@ impl Binder<'_> {
                 // The wrong side is blamed. A literal has no name: the field beside it is blamed for it.
                 let blamed = if matches!(left, TypedOperand::Text(_)) { [pattern, value] } else { [value, pattern] };
                 let found = format!("{} and {}", shown(value, &left), shown(pattern, &right));
-                Err(wrong(&blamed, format!("LIKE takes text: a string and a pattern in quotes, found {found}")))
+                Err(wrong(&blamed, format!("{word} takes text: a string and a pattern in quotes, found {found}")))
             }
         }
     }

@@ -249,6 +249,8 @@ impl Partition {
         tracing::error!(collection = %self.manifest.collection, why, "the collection accepts no more writes");
         self.refuses = Some(why.to_owned());
         self.reopens = false;
+        // Nothing flushes its trees before the restart: writers elsewhere must not wait for their room.
+        self.shared.release_memory();
         let last = self.shared.state.load_full();
         let halted = State { refuses: self.refuses.clone(), reopens: false, ..State::clone(&last) };
         self.shared.state.store(Arc::new(halted));
