@@ -1,12 +1,12 @@
 //! Refusals and failures as RFC 9457 problem details.
 
+use super::retry_time::{unmeasured, whole_seconds};
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use meridian_model::{Invalid, cut};
 use serde_json::{Map, Value};
 use std::fmt::Display;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Media type of a problem.
@@ -270,7 +270,7 @@ impl Problem {
         self.retry_after(unmeasured(least))
     }
 
-    /// Sets the retry time of a 503 that has none. Its cause, such as an owner that moves, measured no time, but clients
+    /// Sets the retry time of a 503 that has none. Its cause, such as an owner that moves, measured no time, and clients
     /// must not return at once.
     pub fn settled(self) -> Problem {
         match self.0.status == StatusCode::SERVICE_UNAVAILABLE && self.0.retry_after.is_none() {
@@ -338,20 +338,6 @@ impl IntoResponse for Problem {
         }
         response
     }
-}
-
-/// Returns a retry time for a refusal without a measured one, in turns, so that clients refused together do not return
-/// together: of 1 s it is 1 to 3 s.
-fn unmeasured(least: Duration) -> Duration {
-    static TURN: AtomicU64 = AtomicU64::new(0);
-    let seconds = whole_seconds(least);
-    Duration::from_secs(seconds + TURN.fetch_add(1, Ordering::Relaxed) % (seconds / 4 + 3))
-}
-
-/// Rounds to whole seconds for `Retry-After`; 0 would invite a retry storm.
-fn whole_seconds(wait: Duration) -> u64 {
-    // Rounded up: a client that retried a moment early would be refused again.
-    wait.as_secs_f64().ceil().max(1.0) as u64
 }
 
 #[cfg(test)]

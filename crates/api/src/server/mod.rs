@@ -185,7 +185,8 @@ mod tests {
     fn the_canned_refusal_is_a_complete_response() {
         let bytes = too_many_connections();
         let (head, body) = std::str::from_utf8(&bytes).unwrap().split_once("\r\n\r\n").unwrap();
-        assert!(head.starts_with("HTTP/1.1 503 ") && head.contains(&format!("content-length: {}", body.len())), "{head}");
+        assert!(head.starts_with("HTTP/1.1 503 "), "{head}");
+        assert!(head.contains(&format!("content-length: {}", body.len())), "{head}");
         let body: serde_json::Value = serde_json::from_str(body).unwrap();
         assert!(head.contains(&format!("\r\nretry-after: {}\r\n", body["retry_after_seconds"])), "{head}");
     }
