@@ -7,7 +7,7 @@ use crate::request::dispatch::{Arrival, Client, Connection, Peer, client};
 use crate::request::route::{Access, Route};
 use crate::searches::relay;
 use axum::http::HeaderMap;
-use tokio::time::{Duration, Instant};
+use tokio::time::Instant;
 
 /// Paths that monitors are served, without a credential.
 const MONITORED: [&str; 3] = ["/metrics", "/healthz", "/readyz"];
@@ -34,7 +34,7 @@ impl Entry {
         if let Some((gateways, header)) = gateways.zip(fields::first(headers, &relay::HEADER)) {
             let relayed = gateways.read(header.as_bytes()).ok_or_else(|| {
                 let detail = "the request was passed on to another process, which has ended: try again";
-                Problem::new(Kind::Overloaded, detail).retry_after(Duration::from_secs(1))
+                Problem::new(Kind::Overloaded, detail)
             })?;
             let (client, secure) = (Some(relayed.client), relayed.is_secure());
             return Ok(Arrival { peer, client, secure, at, relayed: Some(relayed) });

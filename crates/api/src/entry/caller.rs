@@ -15,7 +15,6 @@ use meridian_admission::identity::{Caller, Credential};
 use meridian_model::policy::access::{Decision, Target};
 use std::borrow::Cow;
 use std::sync::Arc;
-use std::time::Duration;
 
 static TENANT: HeaderName = HeaderName::from_static("meridian-tenant");
 
@@ -36,7 +35,7 @@ pub fn identify(
         return match access {
             // The public view: neither the caller nor the existence of a credential can be determined.
             Access::Open => Ok(state.callers.nobody.clone()),
-            Access::Needs(..) => Err(Problem::new(Kind::Overloaded, BEHIND).retry_after(Duration::from_secs(1))),
+            Access::Needs(..) => Err(Problem::new(Kind::Overloaded, BEHIND)),
         };
     }
     let nobody = |why| match access {

@@ -30,6 +30,7 @@ pub fn of_problem(problem: &Problem) -> Status {
 
 /// Returns the status for a problem that is the whole response, with the headers that the response would have.
 pub fn of_refusal(problem: Problem) -> Status {
+    let problem = problem.settled();
     let (status, document) = (problem.status(), problem.document());
     of(status, problem.into_response().headers(), document)
 }
@@ -134,19 +135,18 @@ pub fn broken_off(why: Option<Kind>) -> Status {
 
 /// Refuses a message for lack of memory.
 pub fn no_memory() -> Status {
-    let mut status =
-        Status::resource_exhausted("the request bodies being read use all the memory set aside for them: try again");
-    status.metadata_mut().insert("retry-after", MetadataValue::from_static("1"));
-    status
+    of_refusal(Problem::new(
+        Kind::Overloaded,
+        "the request bodies being read use all the memory set aside for them: try again",
+    ))
 }
 
 /// Ends an answer for whose messages there is no memory.
 pub fn no_room() -> Status {
-    let mut status = Status::resource_exhausted(
+    of_refusal(Problem::new(
+        Kind::Overloaded,
         "the responses that clients have not taken yet use all the memory set aside for them: try again, or ask for less",
-    );
-    status.metadata_mut().insert("retry-after", MetadataValue::from_static("1"));
-    status
+    ))
 }
 
 /// Refuses a command or ticket that is too large.
@@ -172,6 +172,15 @@ mod tests {
         let problem = status.metadata().get_bin(PROBLEM).unwrap().to_bytes().unwrap();
         let problem: Value = serde_json::from_slice(&problem).unwrap();
         assert_eq!(problem["type"], "urn:meridian:problem:overloaded");
+    }
+
+    #[test]
+    fn clients_refused_for_memory_come_back_at_different_times() {
+        for refusal in [no_memory, no_room] {
+            assert_eq!(refusal().code(), Code::ResourceExhausted);
+            let waits = (0..30).map(|_| refusal().metadata().get("retry-after").unwrap().to_str().unwrap().to_owned());
+            assert!(waits.collect::<std::collections::BTreeSet<_>>().len() > 1);
+        }
     }
 
     #[test]

@@ -23,7 +23,7 @@ use std::time::Duration;
 /// Max number of concurrent backups.
 pub const RUNNING_MAX: usize = 4;
 
-/// Retry interval when all slots are in use.
+/// Least retry time when all slots are in use.
 const RETRY: Duration = Duration::from_secs(30);
 
 /// `POST /backup`: backs up each collection at one position, while writes and reads continue.
@@ -48,7 +48,7 @@ pub async fn post(state: Scope, context: Context, body: Body) -> Result<Response
     }
     let permit = state.backups.clone().try_acquire_owned().map_err(|_| {
         let detail = format!("{RUNNING_MAX} backups are being sent, the limit: try again");
-        Problem::new(Kind::Overloaded, detail).retry_after(RETRY)
+        Problem::new(Kind::Overloaded, detail).retry_about(RETRY)
     })?;
     // A full copy may take up to the max timeout; if it is interrupted, the client resumes it.
     let deadline = context.deadline(timeout, state.config.timeout_max)?;

@@ -7,6 +7,7 @@ pub mod media_types;
 pub mod params;
 pub mod problem;
 pub mod range;
+pub mod retry_time;
 pub mod tags;
 pub mod vary;
 pub mod web_origin;

@@ -1,12 +1,12 @@
 //! Refusals and failures as RFC 9457 problem details.
 
+use super::retry_time::{unmeasured, whole_seconds};
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use meridian_model::{Invalid, cut};
 use serde_json::{Map, Value};
 use std::fmt::Display;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Media type of a problem.
@@ -259,10 +259,29 @@ impl Problem {
         self
     }
 
-    /// Sets when the client may retry.
+    /// Sets when the client may retry, as measured. A 503 without it gets a time of its own.
     pub fn retry_after(mut self, wait: Duration) -> Problem {
         self.0.retry_after = Some(wait);
         self
+    }
+
+    /// Sets a retry time that nobody measured: `least`, or up to a quarter and 2 s later.
+    pub fn retry_about(self, least: Duration) -> Problem {
+        self.retry_after(unmeasured(least))
+    }
+
+    /// Sets the retry time of a 503 that has none. Its cause, such as an owner that moves, measured no time, and clients
+    /// must not return at once.
+    pub fn settled(self) -> Problem {
+        match self.0.status == StatusCode::SERVICE_UNAVAILABLE && self.0.retry_after.is_none() {
+            true => self.retry_about(Duration::from_secs(1)),
+            false => self,
+        }
+    }
+
+    /// Returns the seconds after which the client may retry, if that is known.
+    pub fn retry_seconds(&self) -> Option<u64> {
+        self.0.retry_after.map(whole_seconds)
     }
 
     /// Adds a header to the response.
@@ -278,7 +297,7 @@ impl Problem {
 
     /// Returns the document.
     pub fn document(&self) -> Value {
-        let Details { kind, status, detail, extensions, retry_after, .. } = &*self.0;
+        let Details { kind, status, detail, extensions, .. } = &*self.0;
         let (_, name, title) = kind.parts();
         let mut document = Map::new();
         document.insert("type".into(), format!("urn:meridian:problem:{name}").into());
@@ -286,8 +305,8 @@ impl Problem {
         document.insert("status".into(), status.as_u16().into());
         document.insert("detail".into(), detail.as_str().into());
         document.extend(extensions.clone());
-        if let Some(wait) = retry_after {
-            document.insert("retry_after_seconds".into(), whole_seconds(*wait).into());
+        if let Some(seconds) = self.retry_seconds() {
+            document.insert("retry_after_seconds".into(), seconds.into());
         }
         Value::Object(document)
     }
@@ -305,36 +324,20 @@ impl Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let status = self.0.status;
-        let mut response = (status, Json(self.document())).into_response();
-        let Details { retry_after, headers, .. } = *self.0;
+        let problem = self.settled();
+        let mut response = (problem.status(), Json(problem.document())).into_response();
         let answer = response.headers_mut();
         answer.insert(header::CONTENT_TYPE, HeaderValue::from_static(PROBLEM_JSON));
         // A refusal depends on the moment, so a cache must not serve it to others.
         answer.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        // A cause that measured no time, such as an owner that moves, still tells clients not to return at once.
-        let wait = retry_after.or_else(|| (status == StatusCode::SERVICE_UNAVAILABLE).then(unmeasured_wait));
-        if let Some(wait) = wait {
-            answer.insert(header::RETRY_AFTER, HeaderValue::from(whole_seconds(wait)));
+        if let Some(seconds) = problem.retry_seconds() {
+            answer.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
-        for (name, value) in headers {
+        for (name, value) in problem.0.headers {
             answer.insert(name, value);
         }
         response
     }
-}
-
-/// A retry time for a refusal without a measured one: 1 to 3 s in turns, so that clients refused together do not return
-/// together.
-fn unmeasured_wait() -> Duration {
-    static TURN: AtomicU64 = AtomicU64::new(0);
-    Duration::from_secs(1 + TURN.fetch_add(1, Ordering::Relaxed) % 3)
-}
-
-/// Rounds to whole seconds for `Retry-After`; 0 would invite a retry storm.
-fn whole_seconds(wait: Duration) -> u64 {
-    // Rounded up: a client that retried a moment early would be refused again.
-    wait.as_secs_f64().ceil().max(1.0) as u64
 }
 
 #[cfg(test)]
@@ -354,6 +357,20 @@ mod tests {
         assert_eq!(spread, BTreeSet::from([Some(1), Some(2), Some(3)]));
         assert_eq!(told(Problem::new(Kind::Overloaded, "busy").retry_after(Duration::from_secs(9))), Some(9));
         assert_eq!(told(Problem::new(Kind::NotFound, "absent")), None);
+        let full = || Problem::new(Kind::StorageUnavailable, "full").retry_about(Duration::from_secs(10));
+        let spread: BTreeSet<_> = (0..100).map(|_| told(full())).collect();
+        assert!(spread.len() > 1 && spread.iter().all(|told| (Some(10)..=Some(14)).contains(told)), "{spread:?}");
+    }
+
+    #[tokio::test]
+    async fn header_and_document_name_the_same_wait() {
+        for _ in 0..3 {
+            let response = Problem::new(Kind::Overloaded, "busy").into_response();
+            let header: Value = response.headers()[header::RETRY_AFTER].to_str().unwrap().parse().unwrap();
+            let bytes = axum::body::to_bytes(response.into_body(), 1 << 20).await.unwrap();
+            let document: Value = serde_json::from_slice(&bytes).unwrap();
+            assert_eq!(document["retry_after_seconds"], header);
+        }
     }
 
     async fn body(problem: Problem) -> Value {

@@ -19,8 +19,6 @@ static AFTER: HeaderName = HeaderName::from_static("meridian-after");
 /// a gateway asks the owner.
 const LOOK: Duration = Duration::from_millis(20);
 const LOOK_MAX: Duration = Duration::from_millis(250);
-/// Suggested retry delay after a wait timed out: a read-only server picks up new data about once a second.
-const RETRY: Duration = Duration::from_secs(1);
 
 impl Context {
     /// Returns the collection of a read. If this server follows an owner, a client that knows of a write may know of a
@@ -117,7 +115,7 @@ async fn wait(
             };
             let detail =
                 format!("the write at position {after} has not arrived: this server shows writes up to {shown}; {why}");
-            return Err(Problem::new(Kind::Behind, detail).retry_after(RETRY));
+            return Err(Problem::new(Kind::Behind, detail));
         }
         tokio::time::sleep(look.min(left)).await;
         look = (look * 2).min(LOOK_MAX);

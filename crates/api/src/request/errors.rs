@@ -21,9 +21,7 @@ pub fn query_problem(error: QueryError) -> Problem {
         QueryError::Busy { limit } => Problem::new(
             Kind::Overloaded,
             format!("the running queries use all of the {limit} bytes set aside for them: try again, or ask for less"),
-        )
-        // Queries are short, so memory is soon free again.
-        .retry_after(Duration::from_secs(1)),
+        ),
         QueryError::TooLarge { events, bytes, limit } => too_large(events, bytes, limit),
         QueryError::Gone(gone) => Problem::new(Kind::Gone, gone.to_string()),
         QueryError::Invalid(invalid) => {
@@ -125,9 +123,9 @@ pub fn write_problem(collection: &dyn Collection, error: WriteError) -> Problem 
             format!("the events take {bytes} bytes: at most {limit} are accepted at once, send smaller batches"),
         )
         .with("limit_bytes", limit),
-        WriteError::Busy(why) => Problem::new(Kind::Overloaded, why).retry_after(Duration::from_secs(1)),
+        WriteError::Busy(why) => Problem::new(Kind::Overloaded, why),
         // A disk is freed by people or by retention, which takes longer than a flush.
-        WriteError::Full(why) => Problem::new(Kind::StorageUnavailable, why).retry_after(Duration::from_secs(10)),
+        WriteError::Full(why) => Problem::new(Kind::StorageUnavailable, why).retry_about(Duration::from_secs(10)),
         WriteError::Refused(why) => Problem::new(Kind::StorageUnavailable, no_writes(&why)),
         WriteError::Failed(why) => {
             tracing::error!(%why, "a write failed");
@@ -137,9 +135,7 @@ pub fn write_problem(collection: &dyn Collection, error: WriteError) -> Problem 
             )
         }
         // With an Idempotency-Key a retry is safe, and its response shows whether the events are stored.
-        unknown @ WriteError::Unknown(_) => {
-            Problem::new(Kind::Overloaded, unknown.to_string()).retry_after(Duration::from_secs(1))
-        }
+        unknown @ WriteError::Unknown(_) => Problem::new(Kind::Overloaded, unknown.to_string()),
         // The same write under the same key stores what is missing.
         WriteError::Partly { stored, why } => write_problem(collection, *why)
             .prefix(&format!("{stored} of the events are stored. Of the others: "))
@@ -202,7 +198,7 @@ pub fn refusal_problem(refusal: Refusal, state: &AppState) -> Problem {
                 "the server's disk is full: nothing can be stored until there is space",
             )
         }
-        Refusal::Unavailable(why) => Problem::new(Kind::Overloaded, why).retry_after(Duration::from_secs(1)),
+        Refusal::Unavailable(why) => Problem::new(Kind::Overloaded, why),
         Refusal::Failed(why) => Problem::internal(why),
     }
 }

@@ -8,7 +8,9 @@ pub mod monitor;
 mod running;
 
 use crate::entry::Entry;
+use crate::protocol::problem::{Kind, Problem};
 use crate::state::AppState;
+use axum::body::Bytes;
 use connection::{Addresses, ConnectionHandler, Tls};
 use std::future::Future;
 use std::io;
@@ -20,11 +22,6 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-
-/// The response to a connection over the limit.
-const TOO_MANY_CONNECTIONS: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/problem+json\r\n\
-Retry-After: 1\r\nConnection: close\r\nContent-Length: 116\r\n\r\n\
-{\"type\":\"urn:meridian:problem:overloaded\",\"title\":\"Server overloaded\",\"status\":503,\"detail\":\"too many connections\"}\n";
 
 /// The sockets on which the server accepts connections.
 #[derive(Debug)]
@@ -109,7 +106,7 @@ async fn run(listeners: Listeners, tls: Option<Tls>, state: AppState, mut shutdo
             // `try_write` never waits: the accept loop must not depend on a client that is refused. These few bytes fit
             // in a new socket's buffer. Under TLS or HTTP/2 no client could read them.
             if tls.is_none() && matches!(handler, ConnectionHandler::Http(_)) {
-                let _ = stream.try_write(TOO_MANY_CONNECTIONS);
+                let _ = stream.try_write(&too_many_connections());
             }
             continue;
         };
@@ -134,6 +131,11 @@ async fn run(listeners: Listeners, tls: Option<Tls>, state: AppState, mut shutdo
     }
     running::stop_saved(&state).await;
     Ok(())
+}
+
+/// Returns the response to a connection over the limit.
+fn too_many_connections() -> Bytes {
+    connection::canned(&Problem::new(Kind::Overloaded, "too many connections").settled())
 }
 
 /// Creates the server side for Arrow Flight clients.
@@ -177,13 +179,15 @@ async fn operators(control: Option<&UnixListener>) -> UnixStream {
 
 #[cfg(test)]
 mod tests {
-    use super::TOO_MANY_CONNECTIONS;
+    use super::too_many_connections;
 
     #[test]
     fn the_canned_refusal_is_a_complete_response() {
-        let text = std::str::from_utf8(TOO_MANY_CONNECTIONS).unwrap();
-        let (head, body) = text.split_once("\r\n\r\n").unwrap();
-        assert!(head.contains(&format!("Content-Length: {}", body.len())), "{}", body.len());
-        assert!(serde_json::from_str::<serde_json::Value>(body).is_ok());
+        let bytes = too_many_connections();
+        let (head, body) = std::str::from_utf8(&bytes).unwrap().split_once("\r\n\r\n").unwrap();
+        assert!(head.starts_with("HTTP/1.1 503 "), "{head}");
+        assert!(head.contains(&format!("content-length: {}", body.len())), "{head}");
+        let body: serde_json::Value = serde_json::from_str(body).unwrap();
+        assert!(head.contains(&format!("\r\nretry-after: {}\r\n", body["retry_after_seconds"])), "{head}");
     }
 }

@@ -85,7 +85,7 @@ fn a_deadline_holds_while_windows_are_made() {
     small.load("q", &[event("0001-01-01T00:00:00Z"), event("0201-01-01T00:00:00Z")]);
     let answer = small.get(path);
     answer.problem(503);
-    assert_eq!(answer.header("retry-after"), "1");
+    assert!(["1", "2", "3"].contains(&answer.header("retry-after")), "{:?}", answer.headers);
     assert_eq!(small.get("/collections/q/aggregate?window=P1Y&empty=true").status, 200);
 }
 
@@ -104,7 +104,8 @@ fn sorts_that_find_no_memory_are_refused_and_give_back_what_they_took() {
     server.load("q", &all);
     let answer = server.get("/collections/q/items?sortby=note&limit=6000");
     let problem = answer.problem(503);
-    assert_eq!((&problem["type"], answer.header("retry-after")), (&json!("urn:meridian:problem:overloaded"), "1"));
+    assert_eq!(problem["type"], "urn:meridian:problem:overloaded");
+    assert_eq!(answer.header("retry-after"), problem["retry_after_seconds"].to_string());
     // Many at once: each is served or refused, and each response is complete.
     let asking: Vec<_> = (0..20)
         .map(|_| {

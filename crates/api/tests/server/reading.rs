@@ -130,7 +130,7 @@ fn a_read_shows_at_least_the_write_that_it_names() {
         let headers = [("meridian-after", later.as_str()), ("meridian-timeout", "100"), ("if-none-match", known)];
         let refused = server.ask("GET", &path, &headers, b"");
         assert_eq!(refused.problem(503)["type"], "urn:meridian:problem:behind", "{path}");
-        assert_eq!(refused.header("retry-after"), "1");
+        assert!(["1", "2", "3"].contains(&refused.header("retry-after")), "{:?}", refused.headers);
     }
     let wrong = server.ask("GET", "/collections/q/items", &[("meridian-after", "newest")], b"");
     assert_eq!(wrong.problem(400)["field"], "Meridian-After");

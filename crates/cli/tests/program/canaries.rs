@@ -60,7 +60,12 @@ pub fn ask(server: &Server, token: &str, method: &str, target: &str, headers: &[
     let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{method} {target}: {text:?}"));
     let differs = ["date:", "server-timing:", "x-request-id:", "traceresponse:", "retry-after:"];
     let head = head.lines().filter(|line| !differs.iter().any(|name| line.to_ascii_lowercase().starts_with(name)));
-    Response { head: head.map(str::to_owned).collect(), body: body.to_owned() }
+    // A time to retry is given in turns.
+    let body = match body.split_once("\"retry_after_seconds\":") {
+        Some((before, after)) => before.to_owned() + after.trim_start_matches(|c: char| c.is_ascii_digit()),
+        None => body.to_owned(),
+    };
+    Response { head: head.map(str::to_owned).collect(), body }
 }
 
 /// A planted id, by its kind, and a nonexistent one of the same shape.

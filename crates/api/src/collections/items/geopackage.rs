@@ -24,7 +24,7 @@ use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Retry interval while other files use all the disk set aside for them.
+/// Least retry time while other files use all the disk set aside for them.
 const RETRY: Duration = Duration::from_secs(30);
 
 pub(super) async fn answer(
@@ -110,7 +110,7 @@ fn refused(overrun: Overrun, collection: &str) -> Problem {
                  (answers.file_bytes_total), or the tenant's part of it: try again"
             ),
         )
-        .retry_after(RETRY),
+        .retry_about(RETRY),
         Overrun::DiskShort(min) => Problem::new(
             Kind::StorageUnavailable,
             format!(

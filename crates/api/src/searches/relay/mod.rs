@@ -37,15 +37,13 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::pin::Pin;
 use std::task::{Context as TaskContext, Poll};
 use tokio::io::copy_bidirectional_with_sizes;
-use tokio::time::{Duration, timeout_at};
+use tokio::time::timeout_at;
 
 /// The header of a relayed request.
 pub static HEADER: HeaderName = HeaderName::from_static("meridian-relay");
 
 /// Bytes of an upgraded connection buffered in each direction.
 const SOCKET_BYTES: usize = 16 << 10;
-/// Suggested delay before a retry.
-const RETRY: Duration = Duration::from_secs(1);
 
 /// Headers not passed on: they belong to one connection (RFC 9110, 7.6.1), are generated again by the client, or repeat
 /// the content of [`HEADER`].
@@ -169,7 +167,7 @@ async fn pass_on(state: &AppState, request: Request<Body>, of: Responder) -> Res
             true => "the gateway that runs the saved search does not answer: look whether it was done, and try again",
             false => "the gateway that runs this search does not answer: if it is gone, so is the search",
         };
-        Problem::new(Kind::Overloaded, detail).retry_after(RETRY)
+        Problem::new(Kind::Overloaded, detail)
     };
     let response = match timeout_at(deadline, request.send()).await {
         Ok(Ok(response)) => response,
@@ -226,7 +224,7 @@ fn passed_on(headers: &HeaderMap, upgrades: bool, gateway: &Gateway) -> Result<H
 
 fn nobody() -> Problem {
     let detail = "no gateway runs these saved searches now, or it is not known which: try again";
-    Problem::new(Kind::Overloaded, detail).retry_after(RETRY)
+    Problem::new(Kind::Overloaded, detail)
 }
 
 fn gone(state: &AppState) -> Problem {

@@ -1,7 +1,7 @@
 //! The parts of a response about all saved searches: each gateway contributes its own, and the gateway that received
 //! the request combines them.
 
-use super::{HEADER, RETRY, nobody, passed_on, relayed};
+use super::{HEADER, nobody, passed_on, relayed};
 use crate::cluster::gateways::SlotRunner;
 use crate::protocol::problem::{Kind, Problem, Result};
 use crate::request::context::Context;
@@ -73,7 +73,7 @@ pub async fn of_others(state: &AppState, context: &Context, own: &BTreeSet<Slot>
     let silent = |why: String| {
         tracing::debug!(why, "a gateway does not say which saved searches it runs");
         let detail = "a gateway that runs saved searches does not answer: try again";
-        Problem::new(Kind::Overloaded, detail).retry_after(RETRY)
+        Problem::new(Kind::Overloaded, detail)
     };
     let (mut bodies, mut slots) = (Vec::new(), own.clone());
     while let Some(answer) = answers.join_next().await {

@@ -20,6 +20,7 @@ mod wire;
 
 pub use addresses::{Addresses, ConnectionGuard};
 pub use tls::{Certificate, CertificateFault, Tls};
+pub use wire::canned;
 
 use crate::entry::{Entry, Incoming};
 #[cfg(feature = "flight")]

@@ -333,13 +333,15 @@ pub fn head_too_large() -> Problem {
 }
 
 /// Formats a problem as a complete response, after which the connection closes.
-fn canned(problem: &Problem) -> Bytes {
+pub fn canned(problem: &Problem) -> Bytes {
     let status = problem.status();
     let body = problem.document().to_string();
+    let retry = problem.retry_seconds().map(|seconds| format!("{}: {seconds}\r\n", header::RETRY_AFTER));
     let head = format!(
-        "HTTP/1.1 {} {}\r\n{}: {}\r\n{}: no-store\r\n{}: nosniff\r\n{}: close\r\n{}: {}\r\n\r\n",
+        "HTTP/1.1 {} {}\r\n{}{}: {}\r\n{}: no-store\r\n{}: nosniff\r\n{}: close\r\n{}: {}\r\n\r\n",
         status.as_u16(),
         status.canonical_reason().unwrap_or_default(),
+        retry.unwrap_or_default(),
         header::CONTENT_TYPE,
         crate::protocol::problem::PROBLEM_JSON,
         header::CACHE_CONTROL,
