@@ -4,7 +4,7 @@
 set -euo pipefail
 source "$(dirname "$0")/program.sh"
 
-pages=(README.md docs/{tutorial,query,aggregate,load,collections,files,duckdb,gdal}.md)
+pages=(README.md docs/{tutorial,query,aggregate,load,collections,files,duckdb,gdal,serve,access,backup}.md)
 all=no
 if [[ ${1:-} == --all ]]; then
     all=yes
@@ -13,7 +13,7 @@ if [[ ${1:-} == --all ]]; then
 fi
 (($# == 0)) || pages=("$@")
 
-scripts/need.sh ogr2ogr=gdal-bin curl=curl zstd=zstd
+scripts/need.sh ogr2ogr=gdal-bin curl=curl zstd=zstd openssl=openssl
 [[ $all == no ]] || scripts/need.sh /usr/lib/python3/dist-packages/qgis/core/__init__.py=python3-qgis
 python_tools docs pyarrow==26.0.1 duckdb==1.5.5 duckdb-cli==1.5.5 duckdb-extension-spatial==1.5.5 urllib3==2.8.0 pandas==3.1.1 \
     geopandas==1.2.0

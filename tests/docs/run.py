@@ -12,8 +12,8 @@ A page is one session in a folder of its own, with the project's `data` in it. B
     ```text           what the block before has printed: `…` stands for anything, alone on a line for any lines
 
 Blocks in a comment (`<!--`, `-->`) are hidden from the reader: set-up, and text that is only checked.
-`meridian serve` runs until the page ends, or serves again; its addresses become free ones. The blocks of README.md are
-not marked. Each line of them that begins with `meridian`, as built or installed, or `curl` runs. `make demo` serves the
+`meridian serve` runs until the page ends, or serves again; its addresses become free ones. A block that serves runs line
+by line. `/srv` and `/backups` are folders of the session. The blocks of README.md are not marked. Each line of them that begins with `meridian`, as built or installed, or `curl` runs. `make demo` serves the
 small collections of the demo.
 """
 
@@ -25,6 +25,7 @@ import re
 import shlex
 import shutil
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -38,6 +39,8 @@ from blocks import Block, blocks
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 START_SECONDS = 60
 BLOCK_SECONDS = 300
+# Folders of the reader's machine.
+FOLDERS = ["srv", "backups"]
 DEMO = [line.split() for line in (ROOT / "scripts" / "demo.sh").read_text().split("\n") if line.startswith("load ") and "postal" not in line]
 # As in a terminal, curl shows no progress; an answer that is an error fails the block.
 CURL = 'curl() { command curl -sS --fail-with-body "$@"; }'
@@ -85,19 +88,23 @@ class Session:
         self.ports = {"7117": free_port(), "7118": free_port()}
         (folder / "data").symlink_to(ROOT / "data")
         home = folder / "home"
-        home.mkdir()
+        for made in [home, *(folder / name for name in FOLDERS)]:
+            made.mkdir()
         if os.environ.get("DOCS_HOME"):
             subprocess.run(["cp", "-rs", f"{os.environ['DOCS_HOME']}/.", home], check=True)
         self.variables = {k: v for k, v in os.environ.items() if not k.startswith("MERIDIAN_")}
         self.variables |= {"HOME": str(home), "PATH": f"{meridian.parent}:{os.environ['PATH']}", "PYTHONDONTWRITEBYTECODE": "1"}
 
     def here(self, text):
-        """The text with the addresses of this session in place of those of the page."""
-        return re.sub(r"(127\.0\.0\.1|localhost):(7117|7118)\b", lambda found: f"{found[1]}:{self.ports[found[2]]}", text)
+        """The text with the addresses and folders of this session in place of those of the page."""
+        text = re.sub(rf"(?<![\w.:/-])/({'|'.join(FOLDERS)})\b", lambda found: f"{self.folder}/{found[1]}", text)
+        return re.sub(r"(127\.0\.0\.1|localhost|0\.0\.0\.0):(7117|7118)\b", lambda found: f"{found[1]}:{self.ports[found[2]]}", text)
 
     def there(self, text):
         for port, own in self.ports.items():
             text = re.sub(rf"\b{own}\b", port, text)
+        for name in FOLDERS:
+            text = text.replace(f"{self.folder}/{name}", f"/{name}")
         return text
 
     def shell(self, text):
@@ -132,16 +139,28 @@ class Session:
         self.stop()
         words = shlex.split(self.here(text), comments=True)
         words += [] if "--listen" in words else ["--listen", f"127.0.0.1:{self.ports['7117']}"]
+        # Whether it serves, not who it is: the page's own commands check its certificate.
+        scheme, context = ("https", ssl._create_unverified_context()) if "--tls-cert" in words else ("http", None)
         with open(self.folder / "server.log", "w") as log:
             self.server = subprocess.Popen(words, cwd=self.folder, env=self.variables, stdout=log, stderr=log)
         until = time.monotonic() + START_SECONDS
         while self.server.poll() is None and time.monotonic() < until:
             try:
-                urllib.request.urlopen(f"http://127.0.0.1:{self.ports['7117']}/readyz", timeout=5).close()
+                urllib.request.urlopen(f"{scheme}://127.0.0.1:{self.ports['7117']}/readyz", timeout=5, context=context).close()
                 return False, ""
             except (urllib.error.URLError, ConnectionError):
                 time.sleep(0.05)
         return True, (self.folder / "server.log").read_text()
+
+    def each(self, text):
+        """Runs the lines of a block that serves, up to one that fails."""
+        said = ""
+        for line in re.sub(r" *\\\n *", " ", text).splitlines():
+            failed, more = (self.serve if line.startswith("meridian serve") else self.shell)(line)
+            said += more
+            if failed:
+                return True, said
+        return False, said
 
     def demo(self):
         for _, collection, _, file, *options in DEMO:
@@ -175,8 +194,8 @@ class Session:
             failed, said = self.python(block.text)
         elif block.text.strip() == "make demo":
             failed, said = self.demo()
-        elif block.text.startswith("meridian serve"):
-            failed, said = self.serve(block.text)
+        elif re.search(r"^meridian serve", block.text, re.M):
+            failed, said = self.each(block.text)
         else:
             failed, said = self.shell(block.text)
         if failed != ("fails" in words):
