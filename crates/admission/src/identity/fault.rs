@@ -2,6 +2,7 @@
 
 use meridian_model::Invalid;
 use std::fmt;
+use std::time::Duration;
 
 /// Why a change was not made.
 #[derive(Debug, Clone, PartialEq)]
@@ -46,13 +47,15 @@ impl From<Invalid> for Fault {
     }
 }
 
-/// Why a credential is invalid. Clients get the same response in all cases.
+/// Why a credential is invalid. Clients get the same response in all cases but [`Unknown::TooMany`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unknown {
     /// The text is not that of an existing token or session.
     Credential,
     /// The credential has expired.
     Expired,
+    /// Too many tokens from the same address have failed. This one was not verified, and may be after this time.
+    TooMany(Duration),
     /// The tenant is suspended or gone.
     Suspended,
     /// A JSON Web Token whose rule names a tenant that does not exist.

@@ -6,6 +6,7 @@ use super::session::{Federated, Record, micros};
 use super::sessions::new_secret;
 use super::{Caller, DEFAULT_TENANT, Fault, Identity, Registry, Session, SessionLimits, Unknown, secret};
 use meridian_model::policy::access::Grant;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -15,12 +16,12 @@ impl Registry {
         &self.issuers
     }
 
-    /// Returns the caller that a JSON Web Token identifies.
-    pub(super) fn of_issuer(&self, text: &str, now: i64) -> Result<Caller, Unknown> {
+    /// Returns the caller that a JSON Web Token from this address identifies.
+    pub(super) fn of_issuer(&self, text: &str, from: Option<IpAddr>, now: i64) -> Result<Caller, Unknown> {
         if self.issuers.is_empty() {
             return Err(Unknown::Credential);
         }
-        self.issuers.caller(text, now, |verified, end| self.identity(verified, end).map(Arc::new))
+        self.issuers.caller(text, from, now, |verified, end| self.identity(verified, end).map(Arc::new))
     }
 
     /// Starts a session for the user named by an ID token of this issuer. Returns the session's text, which is not

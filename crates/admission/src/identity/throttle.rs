@@ -234,7 +234,7 @@ impl<K: Eq + Hash> Counts<K> {
 }
 
 /// Returns the unit of counting: an IPv4 address, or the /64 of an IPv6 address, which one client may use in full.
-fn block(address: IpAddr) -> IpAddr {
+pub(super) fn block(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
             let [a, b, c, d, ..] = address.segments();

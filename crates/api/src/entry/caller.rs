@@ -6,15 +6,17 @@ use crate::entry::guard::{Guard, SEC_FETCH_SITE};
 use crate::protocol::fields;
 use crate::protocol::problem::{Kind, Problem, Result};
 use crate::request::dispatch::{Arrival, CHALLENGE, Peer, decoded, is_forwarded};
+use crate::request::overload;
 use crate::request::route::{Access, Action, PLACES, Resource};
 use crate::request::scope::no_collection;
 use crate::state::AppState;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
 use matchit::Params;
-use meridian_admission::identity::{Caller, Credential};
+use meridian_admission::identity::{Caller, Credential, Unknown};
 use meridian_model::policy::access::{Decision, Target};
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::time::Duration;
 
 static TENANT: HeaderName = HeaderName::from_static("meridian-tenant");
 
@@ -22,7 +24,7 @@ static TENANT: HeaderName = HeaderName::from_static("meridian-tenant");
 /// credential as `nobody`. A monitor with an expired token therefore does not report the server as down.
 ///
 /// # Errors
-/// 401 if a credential is required and is absent or invalid. 503 if its validity cannot be checked. 403 if a session is
+/// 401 if a credential is required and is absent or invalid. 429 if too many of its address have failed. 503 if its validity cannot be checked. 403 if a session is
 /// used by a page that is not known to belong to this server.
 pub fn identify(
     state: &AppState,
@@ -59,12 +61,17 @@ pub fn identify(
                 None => state.registry.anonymous().map_or_else(|| nobody(NEEDED), Ok)?,
             },
             Credential::Malformed => nobody(MALFORMED)?,
-            Credential::Token(text) => state.registry.caller(&text, state.now()).or_else(|why| {
-                // Only for the operator's log: clients get the same response in all cases, because details would help
-                // them guess.
-                tracing::debug!(?why, "a credential is refused");
-                nobody(UNKNOWN)
-            })?,
+            Credential::Token(text) => {
+                state.registry.caller_from(&text, arrival.client, state.now()).or_else(|why| {
+                    // Only for the operator's log: clients get the same response in all cases, because details would
+                    // help them guess.
+                    tracing::debug!(?why, "a credential is refused");
+                    match (why, access) {
+                        (Unknown::TooMany(wait), Access::Needs(..)) => Err(too_many(state, wait)),
+                        _ => nobody(UNKNOWN),
+                    }
+                })?
+            }
         },
     };
     match fields::only(headers, &TENANT) {
@@ -172,6 +179,12 @@ fn is_loopback_name(authority: &str) -> bool {
     let last = host.trim_end_matches('.').rsplit('.').next().unwrap_or_default();
     last.eq_ignore_ascii_case("localhost")
         || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.to_canonical().is_loopback())
+}
+
+/// Refuses a token that was not verified, since too many from the same address have failed.
+fn too_many(state: &AppState, wait: Duration) -> Problem {
+    let detail = "too many tokens from this address have failed: try again later";
+    Problem::new(Kind::TooManyAttempts, detail).retry_after(overload::spread(state, wait))
 }
 
 fn unauthorized(detail: &str) -> Problem {

@@ -231,6 +231,27 @@ fn a_suspension_ends_the_streams_of_a_jwt_and_refuses_it() {
 }
 
 #[test]
+fn a_flood_of_forged_tokens_is_told_to_wait_and_disturbs_no_known_client() {
+    let key = Key::new("one", 1);
+    let (_folder, server) = with_file(&key);
+    let (known, other) = (key.token("operations"), Key::new("one", 2).token("operations"));
+    assert_eq!(ask(&server, &known, "GET", "/tenants", "").status, 200);
+    let mut statuses = BTreeSet::new();
+    // Far more than are forgotten meanwhile.
+    for _ in 0..10_000 {
+        let answer = ask(&server, &other, "GET", "/tenants", "");
+        statuses.insert(answer.status);
+        if answer.status == 429 {
+            assert!(answer.header("retry-after").parse::<u64>().unwrap() >= 1);
+            assert_eq!(answer.problem(429)["type"], "urn:meridian:problem:too-many-attempts");
+            break;
+        }
+    }
+    assert_eq!(statuses, BTreeSet::from([401, 429]));
+    assert_eq!(ask(&server, &known, "GET", "/tenants", "").status, 200);
+}
+
+#[test]
 fn an_unknown_key_has_the_keys_read_again_and_a_failure_keeps_those_that_are_there() {
     let (one, two) = (Key::new("one", 1), Key::new("two", 2));
     let served = Arc::new(Mutex::new(set(&[&one])));

@@ -14,6 +14,13 @@ fn order(cluster: &Cluster, words: &[&str]) -> Run {
     meridian(&[&["cluster"], words, &["--bucket", &bucket]].concat())
 }
 
+/// Returns the lines of the cluster's audit log.
+fn acts(cluster: &Cluster) -> Vec<Value> {
+    let bucket = format!("file://{}", cluster.path("bucket"));
+    let lines = meridian(&["audit", "--json", "--bucket", &bucket]).ended(0).out;
+    lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
 /// Waits until a standby has reported itself to the others.
 fn stands_by(cluster: &Cluster, owner: &Owner) {
     becomes(cluster, &owner.node(), "stands_by");
@@ -87,6 +94,12 @@ fn the_collections_pass_to_another_owner_and_no_request_fails() {
     order(&cluster, &["handover"]).ended(3).says(&["no other owner stands by"]);
     order(&cluster, &["drain", &next.node()]).ended(3).says(&["no other owner stands by"]);
     clients.check(&gateway);
+    let acts = acts(&cluster);
+    let ended = |act: &str, status: u64| acts.iter().any(|line| line["act"] == act && line["status"] == status);
+    assert!(ended("handover", 200) && ended("handover", 409) && ended("drain", 409), "{acts:?}");
+    let whole = |line: &&Value| line["act"] == "drain" && line["began"].is_u64() && line["who"] == "local";
+    let target = &acts.iter().find(whole).unwrap()["target"];
+    assert_eq!(*target, format!("/cluster/{}", next.node()));
 }
 
 #[test]
@@ -130,6 +143,7 @@ fn a_drained_process_takes_no_new_work_until_it_starts_again() {
     one.says("owns");
     answered(&gateway, "/collections/events/items?limit=1");
     clients.check(&gateway);
+    assert!(acts(&cluster).iter().any(|line| line["act"] == "undoDrain" && line["status"] == 200));
 }
 
 #[test]

@@ -2,10 +2,11 @@
 //!
 //! A token is trusted once one of the issuer's keys verifies its signature. Only the operator's rules decide what its
 //! holder may do. `discovery.rs` finds an issuer, `keys.rs` reads its keys, `verify.rs` checks a token. `rules.rs`
-//! holds the rules, `signatures.rs` the cryptography. Keys are reloaded periodically ([`Issuers::take_keys`]).
+//! holds the rules, `signatures.rs` the cryptography, `failures.rs` bounds the work for forged tokens. Keys are reloaded periodically ([`Issuers::take_keys`]).
 
 mod claims;
 mod discovery;
+mod failures;
 mod keys;
 mod rules;
 mod signatures;
@@ -19,6 +20,7 @@ pub use rules::Rule;
 
 use super::{Caller, Unknown};
 use arc_swap::{ArcSwap, ArcSwapOption};
+use failures::Failures;
 use keys::KeySet;
 use meridian_model::policy::access::Grant;
 use parking_lot::Mutex;
@@ -26,6 +28,7 @@ use quick_cache::sync::Cache;
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -81,6 +84,7 @@ pub struct Issuers {
     all: Vec<Issuer>,
     /// Callers by the SHA-256 of their token, so that each token is verified only once.
     verified: Cache<[u8; 32], VerifiedCaller>,
+    failures: Failures,
     /// Incremented when keys change; tokens cached under an older version are verified again.
     keys_version: AtomicU64,
     /// One flag per tenant, shared by its callers and set when the tenant is suspended. The rules bound their number.
@@ -126,6 +130,7 @@ impl Issuers {
         Issuers {
             all: all.into_iter().map(Issuer::new).collect(),
             verified: Cache::new(VERIFIED_MAX),
+            failures: Failures::default(),
             keys_version: AtomicU64::new(0),
             ends: Mutex::default(),
         }
@@ -167,9 +172,11 @@ impl Issuers {
     }
 
     /// Returns the caller of a token: the cached one if the token was verified before, otherwise the result of `make`.
+    /// The signature is not checked if too many tokens from the same address have failed.
     pub(super) fn caller(
         &self,
         text: &str,
+        from: Option<IpAddr>,
         now: i64,
         make: impl FnOnce(Verified, Arc<AtomicBool>) -> Result<Caller, Unknown>,
     ) -> Result<Caller, Unknown> {
@@ -187,10 +194,22 @@ impl Issuers {
         {
             return Ok(remembered.caller);
         }
-        let verified = verify::verify(&self.all, text, Expected::Credential, now)?;
-        // Before `make` checks for a suspended tenant, so that a later suspension ends the new caller.
-        let end = self.end_of(verified.tenant.as_deref().unwrap_or_default());
-        let caller = make(verified, end)?;
+        let mut is_checked = false;
+        let mut admit = || -> Result<(), Unknown> {
+            from.map_or(Ok(()), |from| self.failures.check(from, now)).map_err(Unknown::TooMany)?;
+            is_checked = true;
+            Ok(())
+        };
+        let verified = verify::verify(&self.all, text, Expected::Credential, now, &mut admit);
+        let made = verified.and_then(|verified| {
+            // Before `make` checks for a suspended tenant, so that a later suspension ends the new caller.
+            let end = self.end_of(verified.tenant.as_deref().unwrap_or_default());
+            make(verified, end)
+        });
+        if let (Err(_), true, Some(from)) = (&made, is_checked, from) {
+            self.failures.count(from, now);
+        }
+        let caller = made?;
         self.verified.insert(digest, VerifiedCaller { caller: caller.clone(), keys_version });
         Ok(caller)
     }
@@ -213,7 +232,7 @@ impl Issuers {
         let expected = Expected::IdToken { client_id: &sign_in.client_id, nonce };
         match text.len() > TOKEN_BYTES_MAX {
             true => Err(Unknown::Jwt("it has too many bytes")),
-            false => verify::verify(std::slice::from_ref(issuer), text, expected, now),
+            false => verify::verify(std::slice::from_ref(issuer), text, expected, now, &mut || Ok(())),
         }
     }
 

@@ -228,6 +228,28 @@ fn a_suspension_ends_the_callers_of_its_tenant_and_the_token_is_refused() {
 }
 
 #[test]
+fn forged_tokens_of_an_address_are_refused_unverified_and_good_ones_that_are_known_are_not() {
+    let keys = Keys::new();
+    let registry = trusting(&keys);
+    let (bad, other) = (Some("192.0.2.1".parse().unwrap()), Some("192.0.2.2".parse().unwrap()));
+    let good = |subject: &str| keys.token(json!({ "alg": "EdDSA" }), &with(|claims| claims["sub"] = json!(subject)));
+    let (known, new) = (good("mary"), good("anna"));
+    assert!(registry.caller_from(&known, bad, NOW).is_ok());
+    // Of another key, but with the head and claims of a good one.
+    let forged = format!("{}.{}", known.rsplit_once('.').unwrap().0, new.rsplit_once('.').unwrap().1);
+    for _ in 0..failures::FREE {
+        assert_eq!(registry.caller_from(&forged, bad, NOW).unwrap_err(), Unknown::Jwt("its signature is wrong"));
+    }
+    assert!(matches!(registry.caller_from(&forged, bad, NOW), Err(Unknown::TooMany(_))));
+    assert!(matches!(registry.caller_from(&new, bad, NOW), Err(Unknown::TooMany(_))));
+    assert!(registry.caller_from(&known, bad, NOW).is_ok(), "it costs no check");
+    assert_eq!(registry.caller_from(&forged, other, NOW).unwrap_err(), Unknown::Jwt("its signature is wrong"));
+    // A good one after a short wait does not count.
+    assert!(registry.caller_from(&new, bad, NOW + failures::FORGOTTEN).is_ok());
+    assert!(registry.caller_from(&good("eve"), bad, NOW + failures::FORGOTTEN).is_ok());
+}
+
+#[test]
 fn keys_that_are_withdrawn_verify_nothing_and_bad_ones_change_nothing() {
     let keys = Keys::new();
     let registry = trusting(&keys);

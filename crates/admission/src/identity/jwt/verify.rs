@@ -30,8 +30,15 @@ pub(super) enum Expected<'a> {
     },
 }
 
-/// Verifies a token of one of these issuers, at a time in microseconds since 1970.
-pub(super) fn verify(issuers: &[Issuer], text: &str, expected: Expected<'_>, now: i64) -> Result<Verified, Unknown> {
+/// Verifies a token of one of these issuers, at a time in microseconds since 1970. `admit` may refuse it before its
+/// signature is checked, which is the costly part.
+pub(super) fn verify(
+    issuers: &[Issuer],
+    text: &str,
+    expected: Expected<'_>,
+    now: i64,
+    admit: &mut dyn FnMut() -> Result<(), Unknown>,
+) -> Result<Verified, Unknown> {
     let header = jsonwebtoken::decode_header(text).map_err(|_| Unknown::Jwt("its head cannot be read"))?;
     check_header(&header)?;
     // Before verification, this claim only selects whose keys to try.
@@ -45,6 +52,7 @@ pub(super) fn verify(issuers: &[Issuer], text: &str, expected: Expected<'_>, now
         issuer.wants_keys.notify_one();
         return Err(Unknown::Jwt("its key is not known, or not for its algorithm"));
     }
+    admit()?;
     let settings = &issuer.settings;
     let mut validation = Validation::new(header.alg);
     validation.set_issuer(&[&settings.issuer]);

@@ -4,9 +4,9 @@ use super::named::NamedCluster;
 use crate::failure::Failure;
 use clap::Args;
 use meridian_model::policy::groups::Groups;
-use meridian_store::Bucket;
 use meridian_store::bucket::{Node, OrderKind, Orders, Roll, RollEntry, groups_of};
 use meridian_store::seams::Seams;
+use meridian_store::{Act, Bucket, ControlPlane, StoreError};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -111,30 +111,78 @@ impl Cluster {
         }
     }
 
-    /// Sends an order to a process, waits for its outcome, and returns that as a sentence.
+    /// Sends an order to a process, waits for its outcome, and returns that as a sentence. The audit log of the cluster
+    /// gets a line before and after, as for an administrative request.
     pub(super) fn order(&self, to: &RollEntry, what: OrderKind) -> Result<String, Failure> {
+        // A command never trims the log.
+        let control = ControlPlane::new(self.bucket.clone(), &self.seams, u64::MAX);
+        let mut act = act_of(&to.node.node, &what);
+        act.began = Some(control.audit().append(std::slice::from_ref(&act))?);
+        let outcome = self.carry_out(to, what);
+        let (status, said) = match &outcome {
+            Ok(text) => (200, text.clone()),
+            Err((status, failure)) => (*status, failure.to_string()),
+        };
+        act.status = Some(status);
+        control.audit().append(&[act]).map_err(|error| {
+            Failure::Refused(format!("the outcome is not in the audit log, which cannot be written ({error}): {said}"))
+        })?;
+        outcome.map_err(|(_, failure)| failure)
+    }
+
+    /// Sends an order and waits for its outcome. A failure has a status as over HTTP.
+    fn carry_out(&self, to: &RollEntry, what: OrderKind) -> Result<String, (u16, Failure)> {
+        let of_bucket = |error: StoreError| (503, Failure::from(error));
         let (name, process) = (&to.node.node, to.node.process);
         let number = to.node.done.as_ref().map_or(0, |done| done.order) + 1;
         let orders = Orders::new(self.bucket.clone(), &self.seams, process);
-        if !orders.give(number, what, to.said)? {
-            return Err(Failure::Refused(format!("{name} has another order to carry out: try again later")));
+        if !orders.give(number, what, to.said).map_err(of_bucket)? {
+            return Err((409, Failure::Refused(format!("{name} has another order to carry out: try again later"))));
         }
         let wait = self.wait();
         loop {
-            let said = Roll::read(self.bucket.as_ref(), Some(process))?;
+            let said = Roll::read(self.bucket.as_ref(), Some(process)).map_err(of_bucket)?;
             let done = said.into_iter().find_map(|one| one.node.done).filter(|done| done.order >= number);
             match done {
                 Some(done) if done.done => return Ok(done.text),
-                Some(done) => return Err(Failure::Refused(format!("{name}: {}", done.text))),
+                Some(done) => return Err((409, Failure::Refused(format!("{name}: {}", done.text)))),
                 None if wait.goes_on() => {}
                 None => {
-                    orders.remove(number)?;
-                    return Err(Failure::Refused(format!(
+                    orders.remove(number).map_err(of_bucket)?;
+                    let why = format!(
                         "{name} has not said what came of it: the order is withdrawn, unless it was begun (`meridian cluster status` shows \
                          the owner; --wait SECONDS waits longer)"
-                    )));
+                    );
+                    return Err((504, Failure::Refused(why)));
                 }
             }
         }
+    }
+}
+
+/// Returns the act of an order to the process of this name. Its actor can write the bucket, and so is an operator.
+fn act_of(node: &str, what: &OrderKind) -> Act {
+    let (act, change) = match what {
+        OrderKind::Handover { lease, epoch, to } => {
+            let to = to.map_or_else(|| "the best standby".to_owned(), |to| format!("process {to:016x}"));
+            ("handover", Some(format!("the lease {lease:?} of epoch {epoch} to {to}")))
+        }
+        OrderKind::Drain => ("drain", None),
+        OrderKind::Undo => ("undoDrain", None),
+    };
+    Act { who: "local".to_owned(), act: act.to_owned(), target: format!("/cluster/{node}"), change, ..Act::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_of_an_order_names_process_and_lease() {
+        let what = OrderKind::Handover { lease: "owner".to_owned(), epoch: 3, to: Some(7) };
+        let act = act_of("owner-1", &what);
+        assert_eq!((&*act.who, &*act.act, &*act.target), ("local", "handover", "/cluster/owner-1"));
+        assert_eq!(act.change.as_deref(), Some("the lease \"owner\" of epoch 3 to process 0000000000000007"));
+        assert_eq!([OrderKind::Drain, OrderKind::Undo].map(|what| act_of("a", &what).act), ["drain", "undoDrain"]);
     }
 }
