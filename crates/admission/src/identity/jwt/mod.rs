@@ -2,7 +2,8 @@
 //!
 //! A token is trusted once one of the issuer's keys verifies its signature. Only the operator's rules decide what its
 //! holder may do. `discovery.rs` finds an issuer, `keys.rs` reads its keys, `verify.rs` checks a token. `rules.rs`
-//! holds the rules, `signatures.rs` the cryptography, `failures.rs` bounds the work for forged tokens. Keys are reloaded periodically ([`Issuers::take_keys`]).
+//! holds the rules, `signatures.rs` the cryptography, `failures.rs` bounds the work for forged tokens. Keys are reloaded
+//! periodically ([`Issuers::take_keys`]).
 
 mod claims;
 mod discovery;
