@@ -78,7 +78,7 @@ mod tests {
             let merge = c.segment_lane.lock();
             let listing = scope.spawn(|| {
                 let work = observe::WorkContext::default().holding(&slot);
-                work.run(|| c.files(Instant::now() + Duration::from_secs(60), &|| false))
+                work.run(|| c.files(crate::seams::wait::deadline(Duration::from_secs(60)), &|| false))
             });
             while !slot.rests.load(Ordering::SeqCst) {
                 assert!(!listing.is_finished(), "it waits for the merge");

@@ -32,7 +32,8 @@ pub struct QueuedParts(oneshot::Receiver<()>);
 pub struct QueuePlace {
     bytes: usize,
     permit: Option<OwnedSemaphorePermit>,
-    response: SendQueue,
+    parts: Option<Arc<oneshot::Sender<()>>>,
+    memory: Option<Arc<ByteShare>>,
 }
 
 /// A part of a response, in the queue until it is dropped.
@@ -40,7 +41,8 @@ pub struct QueuePlace {
 pub struct QueuedBytes {
     data: Bytes,
     _place: Option<OwnedSemaphorePermit>,
-    _response: Option<SendQueue>,
+    _parts: Option<Arc<oneshot::Sender<()>>>,
+    _memory: Option<Arc<ByteShare>>,
 }
 
 impl SendQueue {
@@ -64,7 +66,7 @@ impl SendQueue {
         let bytes = bytes.min(PART_BYTES);
         // The semaphore is never closed, and the cast is of at most its size.
         let permit = self.places.clone().acquire_many_owned(bytes as u32).await.ok();
-        QueuePlace { bytes, permit, response: self.clone() }
+        QueuePlace { bytes, permit, parts: self.parts.clone(), memory: self.memory.clone() }
     }
 }
 
@@ -72,7 +74,7 @@ impl QueuePlace {
     /// Moves as much of `data` into the queue as there is room for.
     pub fn put(self, data: &mut Bytes) -> QueuedBytes {
         let data = data.split_to(self.bytes.min(data.len()));
-        QueuedBytes { data, _place: self.permit, _response: Some(self.response) }
+        QueuedBytes { data, _place: self.permit, _parts: self.parts, _memory: self.memory }
     }
 }
 
