@@ -3124,7 +3124,7 @@ export interface components {
         "Meridian-Timeout": string;
         /** @description Position of a write, as the header `Meridian-Position` of its answer has it: the response shows at least that. A server of a cluster that has not got it waits for it, until the deadline and 60 s at most by default, and answers 503 then. */
         "Meridian-After": string;
-        /** @description Write only if the event has one of these tags (`ETag` of a read), or `*` if there is one: else 412. */
+        /** @description Write only if the event, or the definition of the collection, has one of these tags (`ETag` of a read), or `*` if there is one: else 412. */
         "If-Match": string;
         /** @description Tags (`ETag` of earlier responses). A read of the same state is answered with 304. A write is done only if the event has none of them; `*`: if there is none. */
         "If-None-Match": string;
@@ -3396,7 +3396,10 @@ export interface operations {
                 /** @description Max events that the new retention may remove; without it, a retention that removes any gets 409 with their number. */
                 confirm?: components["parameters"]["confirm"];
             };
-            header?: never;
+            header?: {
+                /** @description Write only if the event, or the definition of the collection, has one of these tags (`ETag` of a read), or `*` if there is one: else 412. */
+                "If-Match"?: components["parameters"]["If-Match"];
+            };
             path: {
                 /** @description Name of the collection. */
                 c: components["parameters"]["c"];
@@ -3746,7 +3749,7 @@ export interface operations {
                 "Content-Crs"?: components["parameters"]["Content-Crs"];
                 /** @description `handling=lenient` accepts a body, drops heights and ids that cannot be stored, and counts them. */
                 Prefer?: components["parameters"]["Prefer"];
-                /** @description Write only if the event has one of these tags (`ETag` of a read), or `*` if there is one: else 412. */
+                /** @description Write only if the event, or the definition of the collection, has one of these tags (`ETag` of a read), or `*` if there is one: else 412. */
                 "If-Match"?: components["parameters"]["If-Match"];
                 /** @description Tags (`ETag` of earlier responses). A read of the same state is answered with 304. A write is done only if the event has none of them; `*`: if there is none. */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
@@ -3788,7 +3791,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Write only if the event has one of these tags (`ETag` of a read), or `*` if there is one: else 412. */
+                /** @description Write only if the event, or the definition of the collection, has one of these tags (`ETag` of a read), or `*` if there is one: else 412. */
                 "If-Match"?: components["parameters"]["If-Match"];
                 /** @description Tags (`ETag` of earlier responses). A read of the same state is answered with 304. A write is done only if the event has none of them; `*`: if there is none. */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
@@ -3821,7 +3824,7 @@ export interface operations {
                 "Content-Crs"?: components["parameters"]["Content-Crs"];
                 /** @description `handling=lenient` accepts a body, drops heights and ids that cannot be stored, and counts them. */
                 Prefer?: components["parameters"]["Prefer"];
-                /** @description Write only if the event has one of these tags (`ETag` of a read), or `*` if there is one: else 412. */
+                /** @description Write only if the event, or the definition of the collection, has one of these tags (`ETag` of a read), or `*` if there is one: else 412. */
                 "If-Match"?: components["parameters"]["If-Match"];
                 /** @description Tags (`ETag` of earlier responses). A read of the same state is answered with 304. A write is done only if the event has none of them; `*`: if there is none. */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
