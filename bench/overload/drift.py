@@ -8,7 +8,7 @@ from rig import quantiles, users
 from side import sides
 
 TIMES, PARTS, MIX = 5, 10, "heavy"
-METRICS = {"memory trees": "meridian_memory_trees", "segments": "meridian_segments", "log tail bytes": "meridian_log_tail_bytes"}
+METRICS = {"events": "meridian_events", "depth": "meridian_depth", "memory trees": "meridian_memory_trees", "segments": "meridian_segments", "log tail bytes": "meridian_log_tail_bytes"}
 
 
 def drift(options, edges):
