@@ -114,6 +114,7 @@ impl AppState {
             bodies: ByteBudget::new(config.body_bytes_total),
             batches: ByteBudget::new(config.batch_bytes_total),
             answers: ByteBudget::new(config.answer_bytes_total - config.answer_bytes_total / CONDITIONS_PART),
+            http2: ByteBudget::new(config.http2_bytes()),
             encoders: ByteBudget::new(config.answer_bytes_total / ENCODERS_PART),
             administration: ByteBudget::new(ADMINISTRATION_BYTES),
             conditions: ByteBudget::new(config.answer_bytes_total / CONDITIONS_PART),

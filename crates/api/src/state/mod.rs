@@ -116,7 +116,9 @@ pub struct StateInner {
     pub batches: ByteBudget,
     /// Bytes of responses that clients have not received yet, and of the queries parked meanwhile.
     pub answers: ByteBudget,
-    /// Of these, bytes of encoders.
+    /// Bytes of streams and heads of HTTP/2 beyond the reserves of their connections.
+    pub http2: ByteBudget,
+    /// Of the bytes of responses, those of encoders.
     pub encoders: ByteBudget,
     /// Bytes of requests and complete responses of operators who administer the server: they need nothing of a tenant.
     pub administration: ByteBudget,

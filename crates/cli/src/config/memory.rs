@@ -91,7 +91,7 @@ pub(super) fn budget(config: &Config) -> Vec<(&'static str, u64)> {
         ("requests", REQUEST_BYTES * server.admission().threads_max as u64),
         ("responses", server.answer_bytes_total as u64),
         ("queries", server.query_bytes_total),
-        ("connections", CONNECTION_BYTES * server.connections_max as u64),
+        ("connections", CONNECTION_BYTES * server.connections_max as u64 + server.http2_bytes() as u64),
         ("streams", stream * server.streams_max as u64),
         ("searches", (search.buffer_bytes_total + search.answer_bytes_total) as u64),
         ("saved searches", saved_bytes(server)),

@@ -31,7 +31,7 @@ use tokio::time::{Duration, Instant, MissedTickBehavior, interval, sleep_until};
 const STREAMS_MAX: u32 = 100;
 /// Memory of a stream besides its head and the bytes of its response.
 const STREAM_BYTES: usize = 4 << 10;
-/// Memory for streams within what is reserved for their connection. More is taken from the memory for responses.
+/// Memory for streams within what is reserved for their connection. More is taken from what all connections share.
 const OWN_STREAM_BYTES: usize = 92 << 10;
 /// Bytes that a client may send ahead of what is read, per stream and in total. They take memory of the connection,
 /// outside the budget for bodies.
@@ -73,7 +73,7 @@ where
             accepted = connection.accept() => match accepted {
                 Some(Ok((request, mut respond))) => {
                     let bytes = STREAM_BYTES + head_bytes(&request);
-                    let memory = own.try_take(bytes).or_else(|| handler.state().answers.try_take(bytes));
+                    let memory = own.try_take(bytes).or_else(|| handler.state().http2.try_take(bytes));
                     let Some(memory) = memory else {
                         // The client learns that nothing was done, and may ask again (RFC 9113, 8.7). A response with
                         // a reason would itself wait in memory.
