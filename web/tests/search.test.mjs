@@ -18,7 +18,7 @@ const tone = () => page.getAttribute('#banner', 'data-tone');
 const headline = () => page.textContent('#headline');
 const ended = () => page.waitForFunction(() => ['good', 'warn', 'bad'].includes(document.querySelector('#banner').dataset.tone), undefined, { timeout: PATIENCE });
 const rows = () => page.locator('#list .result').count();
-const facts = () => page.locator('#list .result').evaluateAll((items) => items.map((item) => `${item.dataset.source} ${item.querySelector('h3').textContent}`).sort());
+const facts = () => page.locator('#list .result').evaluateAll((items) => items.map((item) => `${item.dataset.source} ${item.querySelector('h2').textContent}`).sort());
 const state = (name) => page.getAttribute(`[data-source="${name}"].source`, 'data-state');
 const hashValue = (key) => new URLSearchParams(new URL(page.url()).hash.slice(1)).get(key);
 
@@ -284,7 +284,7 @@ describe('the search page', { timeout: 900_000 }, () => {
       await ended();
       assert.equal(await rows(), 2);
       const bad = page.locator('#list .result', { hasText: 'onerror' });
-      assert.equal(await bad.locator('h3').textContent(), '<img src=x onerror=alert(1)>');
+      assert.equal(await bad.locator('h2').textContent(), '<img src=x onerror=alert(1)>');
       assert.equal(await bad.locator('a').count(), 0);
       assert.match(await bad.locator('.result-text').textContent(), /<b>bold<\/b>/);
       assert.equal(await page.locator('#list img, #list b').count(), 0);

@@ -54,7 +54,7 @@ function anchor(href: string, text: string): HTMLElement {
 function heading({ feature }: Result): HTMLElement {
   const link = safeLink(feature.properties?.['link']);
   const title = titleOf(feature);
-  const out = make('h3', 'result-title');
+  const out = make('h2', 'result-title');
   out.append(link ? anchor(link, title) : title);
   return out;
 }

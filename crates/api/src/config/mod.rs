@@ -153,13 +153,13 @@ pub struct ServerConfig {
 }
 
 /// Min memory for streams of HTTP/2 beyond the reserves of their connections.
-const HTTP2_BYTES_MIN: usize = 4 << 20;
+const HTTP2_BYTES_MIN: usize = 2 << 20;
 
 impl ServerConfig {
     /// Returns the memory for streams of HTTP/2 beyond the reserves of their connections, in bytes. It is beside that for
     /// responses: their readers give way to each other, and a stream that waits does not.
     pub fn http2_bytes(&self) -> usize {
-        (self.answer_bytes_total / 8).max(HTTP2_BYTES_MIN)
+        (self.answer_bytes_total / 16).max(HTTP2_BYTES_MIN)
     }
 
     /// Returns the settings of the gate, for the processors that this process may use.

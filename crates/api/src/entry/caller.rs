@@ -24,8 +24,8 @@ static TENANT: HeaderName = HeaderName::from_static("meridian-tenant");
 /// credential as `nobody`. A monitor with an expired token therefore does not report the server as down.
 ///
 /// # Errors
-/// 401 if a credential is required and is absent or invalid. 429 if too many of its address have failed. 503 if its validity cannot be checked. 403 if a session is
-/// used by a page that is not known to belong to this server.
+/// 401 if a credential is required and is absent or invalid. 429 if too many of its address have failed. 503 if its
+/// validity cannot be checked. 403 if a session is used by a page that is not known to belong to this server.
 pub fn identify(
     state: &AppState,
     guard: &Guard,

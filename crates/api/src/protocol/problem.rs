@@ -265,9 +265,9 @@ impl Problem {
         self
     }
 
-    /// Sets a retry time that nobody measured: `least`, or up to a quarter and 2 s later.
-    pub fn retry_about(self, least: Duration) -> Problem {
-        self.retry_after(unmeasured(least))
+    /// Sets a retry time that nobody measured: `min`, or up to a quarter and 2 s later.
+    pub fn retry_about(self, min: Duration) -> Problem {
+        self.retry_after(unmeasured(min))
     }
 
     /// Sets the retry time of a 503 that has none. Its cause, such as an owner that moves, measured no time, and clients

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 /// Returns a retry time for a refusal without a measured one, in turns, so that clients refused together do not return
 /// together: of 1 s it is 1 to 3 s.
-pub fn unmeasured(least: Duration) -> Duration {
+pub fn unmeasured(min: Duration) -> Duration {
     static TURN: AtomicU64 = AtomicU64::new(0);
-    let seconds = whole_seconds(least);
+    let seconds = whole_seconds(min);
     Duration::from_secs(seconds + TURN.fetch_add(1, Ordering::Relaxed) % (seconds / 4 + 3))
 }
 

@@ -11,7 +11,7 @@ impl Collection {
     /// Archives everything written so far as GeoParquet, without dead rows, and lists the files.
     ///
     /// Writers and readers continue; merges wait. It takes as long as archiving the remaining segments. `cancelled`
-    /// is called between segments. `deadline` limits the wait for a running merge, during which it holds no processor slot.
+    /// is called between segments. `deadline` limits the wait for a running merge, which holds no processor slot.
     pub fn files(&self, deadline: Instant, cancelled: &dyn Fn() -> bool) -> Result<Files, StoreError> {
         if !self.is_durable() {
             let detail = "the collection is ephemeral: its events are in memory only, and no file can be listed";

@@ -121,15 +121,16 @@ pub fn receiver() -> Source {
 }
 
 /// Returns what a webhook has received: the numbers of packets and the titles of their events, in order. A call in
-/// progress when its slot moves is repeated with the same number, and counted once.
+/// progress when its slot moves is repeated with the same number, and counted once. One of a process that was killed may
+/// have come in part: it is left out.
 pub fn received(source: &Source) -> Vec<(u64, Vec<String>)> {
     let packet = |call: &String| {
-        let number = call.lines().find_map(|line| line.strip_prefix("meridian-seq: ")).unwrap().parse().unwrap();
-        let packet: Value = serde_json::from_str(&call[call.find("\n{").unwrap()..]).unwrap();
+        let number = call.lines().find_map(|line| line.strip_prefix("meridian-seq: "))?.parse().ok()?;
+        let packet: Value = serde_json::from_str(&call[call.find("\n{")?..]).ok()?;
         let titles = packet["features"].as_array().into_iter().flatten();
-        (number, titles.map(|event| event["properties"]["title"].as_str().unwrap().to_owned()).collect())
+        Some((number, titles.map(|event| event["properties"]["title"].as_str().unwrap().to_owned()).collect()))
     };
-    let mut packets: Vec<(u64, Vec<String>)> = source.calls().iter().map(packet).collect();
+    let mut packets: Vec<(u64, Vec<String>)> = source.calls().iter().filter_map(packet).collect();
     packets.dedup();
     packets
 }
