@@ -23,7 +23,7 @@ use std::time::Duration;
 /// Max number of concurrent backups.
 pub const RUNNING_MAX: usize = 4;
 
-/// Least retry time when all slots are in use.
+/// Min retry time when all slots are in use.
 const RETRY: Duration = Duration::from_secs(30);
 
 /// `POST /backup`: backs up each collection at one position, while writes and reads continue.

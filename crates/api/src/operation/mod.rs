@@ -75,6 +75,10 @@ fn reader_metrics(state: &AppState, out: &mut String) {
         counter "meridian_readers_slow_total" "Clients disconnected because they read too slowly." readers.slow();
         counter "meridian_readers_gave_way_total"
             "Clients that did not read, evicted because others needed the memory for responses." readers.evicted();
+        gauge "meridian_http2_stream_bytes" "Bytes of streams of HTTP/2 beyond the reserves of their connections."
+            state.http2.held();
+        counter "meridian_http2_streams_refused_total" "Streams of HTTP/2 refused because that memory was full."
+            state.http2.refused();
         gauge "meridian_stream_condition_bytes" "Bytes of the conditions of open streams." state.conditions.held();
         gauge "meridian_streams_open" "Streams of events open now." live.open();
         counter "meridian_stream_events_total" "Events sent in streams." live.sent.load(Ordering::Relaxed);

@@ -24,7 +24,7 @@ use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Least retry time while other files use all the disk set aside for them.
+/// Min retry time while other files use all the disk set aside for them.
 const RETRY: Duration = Duration::from_secs(30);
 
 pub(super) async fn answer(
