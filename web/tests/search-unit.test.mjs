@@ -54,7 +54,7 @@ describe('the question in the address', () => {
 describe('the events of a stream', () => {
   it('are the same wherever the stream is cut', () => {
     const { Events } = page.packets;
-    const text = 'id: 0\ndata: {"a":1}\n\n:\n\nid: 1\r\ndata: {"b":\r\ndata: "é\\n"}\r\n\r\ndata:last\n\nid: 3\ndata: not yet';
+    const text = 'id: 0\ndata: {"a":1}\n\n:\n\nid: 1\r\ndata: {"b":\r\ndata: "é\\n"}\r\n\r\ndata:last\n\nevent: end\ndata: {}\n\nid: 3\ndata: not yet';
     const whole = new Events().take(text);
     assert.deepEqual(whole, ['{"a":1}', '{"b":\n"é\\n"}', 'last']);
     for (let cut = 0; cut <= text.length; cut++) {

@@ -61,6 +61,11 @@ export type ProviderOutcome = Omit<ProviderPacket, 'search' | 'seq' | 'kind' | '
 /** The packets of a search or a saved search. */
 export class Packets extends Resumed<Packet> {
   protected override take(frame: Frame): Packet | undefined {
+    if (frame.event === 'end') {
+      // Access has ended; the next connection is refused with the reason.
+      this.disconnect();
+      return undefined;
+    }
     if (!frame.data) return undefined;
     const packet = document<Packet>(frame) as Packet;
     this.position = String(packet.seq);

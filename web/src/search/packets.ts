@@ -42,7 +42,7 @@ const TRIES = 8;
 /** Max characters of an event; a packet has some ten thousand. */
 const EVENT_MOST = 16 << 20;
 
-/** Parses Server-Sent Events that arrive in pieces, and returns their data. Comments and names are ignored. */
+/** Parses Server-Sent Events that arrive in pieces, and returns their data. Comments and events with a name are ignored: they are no packets. */
 export class Events {
   private text = '';
 
@@ -56,12 +56,14 @@ export class Events {
   }
 }
 
-const dataOf = (event: string): string =>
-  event
-    .split('\n')
+const dataOf = (event: string): string => {
+  const lines = event.split('\n');
+  if (lines.some((line) => line.startsWith('event:'))) return '';
+  return lines
     .filter((line) => line.startsWith('data:'))
     .map((line) => line.slice(5).replace(/^ /, ''))
     .join('\n');
+};
 
 const pause = (ms: number, signal: AbortSignal): Promise<void> =>
   new Promise((resolve) => {

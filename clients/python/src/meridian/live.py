@@ -52,6 +52,10 @@ class Packets(Resumed[Event]):
         self._connect()
 
     def _take(self, message: Message) -> Event | None:
+        if message.event == "end":
+            # Access has ended; the next connection is refused with the reason.
+            self._disconnect()
+            return None
         if not message.data:
             return None
         packet = document(message)

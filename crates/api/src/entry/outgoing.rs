@@ -6,6 +6,7 @@ use crate::protocol::problem::Kind;
 use crate::request::dispatch::ticks;
 use crate::request::quota::{self, SMALL_BYTES};
 use crate::response::stream::BrokenOff;
+use crate::response::{respond, sse};
 use crate::state::AppState;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::response::Response;
@@ -18,8 +19,8 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::time::Interval;
 
-/// Wraps the response's body so that it is charged and can end early. It then ends with an error, so that no client
-/// mistakes it for complete.
+/// Wraps the response's body so that it is charged and can end early. Server-Sent Events then end with an event that
+/// gives the reason. Any other body ends with an error, so that no client mistakes it for complete.
 pub fn charged(
     response: Response,
     caller: &Caller,
@@ -39,6 +40,7 @@ pub fn charged(
         }
     }
     let (caller, state) = (caller.clone(), state.clone());
+    let between_events = respond::is_events(&response).then_some(true);
     response.map(|body| {
         let ticks = state.may_become_void(&caller).then(ticks);
         let send = tracked.as_ref().map(TrackedRequest::sending);
@@ -47,6 +49,7 @@ pub fn charged(
             caller,
             state,
             ticks,
+            between_events,
             _place: place.map(RequestPermit::keep),
             _send: send,
             _tracked: tracked,
@@ -61,10 +64,25 @@ struct ChargedBody {
     state: AppState,
     /// Ticks at which to check whether the caller has become void; `None` if it cannot.
     ticks: Option<Interval>,
+    /// Of Server-Sent Events, whether the last one was sent in full: those of another gateway arrive in any pieces.
+    between_events: Option<bool>,
     _place: Option<QuotaPermit>,
     /// Declared before `_tracked`, so that it is dropped before the request's measurement, which contains it.
     _send: Option<StageTimer>,
     _tracked: Option<TrackedRequest>,
+}
+
+impl ChargedBody {
+    /// Ends the response of a void caller.
+    fn end(&mut self) -> Result<Frame<Bytes>, axum::Error> {
+        if self.between_events != Some(true) {
+            return Err(axum::Error::new(BrokenOff(Some(Kind::Unauthorized))));
+        }
+        self.ticks = None;
+        // Drops the stream, which ends its sender.
+        self.body = Body::empty();
+        Ok(Frame::data(sse::access_ended()))
+    }
 }
 
 impl HttpBody for ChargedBody {
@@ -75,14 +93,16 @@ impl HttpBody for ChargedBody {
         // Polled until pending, so that this task wakes at the next tick even if the body has nothing to send.
         while self.ticks.as_mut().is_some_and(|ticks| ticks.poll_tick(cx).is_ready()) {
             if self.state.is_void(&self.caller) {
-                return Poll::Ready(Some(Err(axum::Error::new(BrokenOff(Some(Kind::Unauthorized))))));
+                return Poll::Ready(Some(self.end()));
             }
         }
         let frame = Pin::new(&mut self.body).poll_frame(cx);
         // Charged per frame: a client that disconnects early pays for the bytes that were sent.
         if let Poll::Ready(Some(Ok(frame))) = &frame {
-            let bytes = frame.data_ref().map_or(0, Bytes::len) as u64;
-            quota::charge_sent(&self.state, &self.caller, bytes);
+            let data = frame.data_ref().map_or(&b""[..], |data| &data[..]);
+            quota::charge_sent(&self.state, &self.caller, data.len() as u64);
+            let ends_event = data.ends_with(b"\n\n");
+            self.between_events = self.between_events.map(|_| ends_event);
         }
         frame
     }

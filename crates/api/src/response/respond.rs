@@ -88,14 +88,22 @@ pub fn set_page(headers: &mut HeaderMap, policy: &'static str) {
     headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
 }
 
+/// The media type of Server-Sent Events.
+const EVENTS: &str = "text/event-stream";
+
 /// Responds with a stream of Server-Sent Events, which proxies must neither cache nor buffer.
 pub fn events(body: Body) -> Response {
     let headers = [
-        (header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream")),
+        (header::CONTENT_TYPE, HeaderValue::from_static(EVENTS)),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
         (HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no")),
     ];
     (headers, body).into_response()
+}
+
+/// Returns whether a response is a stream of Server-Sent Events.
+pub fn is_events(response: &Response) -> bool {
+    response.headers().get(header::CONTENT_TYPE).is_some_and(|media_type| media_type.as_bytes() == EVENTS.as_bytes())
 }
 
 /// Sets the headers for the snapshot and its age, in whole seconds.

@@ -5,7 +5,7 @@
 
 use super::charged::ChargedConnection;
 use crate::protocol::connection_control::AfterSwitch;
-use crate::request::dispatch::{Dispatch, void};
+use crate::request::dispatch::{ACCESS_ENDED, Dispatch, void};
 use crate::state::AppState;
 use axum::body::Body;
 use axum::extract::FromRequestParts;
@@ -177,8 +177,7 @@ impl Upgrade {
                 () = void(caller, state) => true,
             };
             if is_void {
-                let why = "access has ended: connect again with a valid credential";
-                let _ = timeout(CLOSE_MAX, to.close(CloseCode::Policy, why)).await;
+                let _ = timeout(CLOSE_MAX, to.close(CloseCode::Policy, ACCESS_ENDED)).await;
             }
         }));
         response

@@ -4,11 +4,13 @@
 //! one sent. A client that does not read therefore keeps one message in memory, whichever library buffers it.
 
 use crate::protocol::connection_control::HangUp;
+use crate::request::dispatch::ACCESS_ENDED;
 use crate::response::respond;
 use axum::body::{Body, Bytes};
 use axum::response::Response;
 use hyper::body::Frame;
 use parking_lot::Mutex;
+use serde_json::json;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -35,6 +37,12 @@ pub fn stream(head: &'static str) -> (SseSender, Response) {
     let mut response = respond::events(Body::new(body));
     response.extensions_mut().insert(hang_up.clone());
     (SseSender { messages, last, gone, hang_up }, response)
+}
+
+/// Returns the last event of a stream whose caller has become void. It has no position: the client has the newest one.
+pub fn access_ended() -> Bytes {
+    let data = json!({ "reason": "unauthorized", "detail": ACCESS_ENDED });
+    format!("event: end\ndata: {data}\n\n").into()
 }
 
 impl SseSender {

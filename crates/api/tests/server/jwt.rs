@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use ring::signature::{Ed25519KeyPair, KeyPair};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use std::io::{BufReader, ErrorKind, Read, Write};
+use std::io::{BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -188,20 +188,23 @@ fn stream(server: &Server, operator: &str, sailor: &str) -> BufReader<TcpStream>
     reader
 }
 
-/// Reads the rest of a stream until the server ends it.
+/// Reads the rest of a stream of events until the server ends it, which its last event explains.
+#[track_caller]
 pub fn read_to_the_end(mut reader: BufReader<TcpStream>) {
-    for chunks in 0.. {
-        // A minute has four keep-alives.
-        assert!(chunks < 12, "the stream goes on");
-        match read_chunk(&mut reader) {
-            Ok(chunk) => assert!(!chunk.is_empty(), "the stream ended as if it were whole"),
-            Err(e) => {
-                let waits = matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut);
-                assert!(!waits, "the stream goes on");
-                return;
-            }
+    let mut text = String::new();
+    // A minute has four keep-alives.
+    for _ in 0..12 {
+        let chunk = read_chunk(&mut reader).unwrap_or_else(|e| panic!("{e}, after {text:?}"));
+        if chunk.is_empty() {
+            let (before, data) = text.split_once("event: end\ndata: ").unwrap_or_else(|| panic!("no reason: {text:?}"));
+            assert!(before.is_empty() || before.ends_with("\n\n"), "{text:?}");
+            let data: Value = serde_json::from_str(data).unwrap();
+            assert_eq!(data["reason"], "unauthorized", "{data}");
+            return;
         }
+        text.push_str(&String::from_utf8_lossy(&chunk));
     }
+    panic!("the stream goes on: {text:?}");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Servers that share tokens, tenants, users and audit lines, like those of a cluster.
 
+use crate::jwt::read_to_the_end;
 use crate::kinds::{ask, token};
 use crate::sign_in::{Browser, PASSWORD, sign_in, user};
 use crate::support::{Response, Server, read_chunk, read_head, send};
@@ -10,7 +11,6 @@ use meridian_store::seams::Seams;
 use meridian_store::{ControlPlane, Options, Store};
 use serde_json::json;
 use std::io::BufReader;
-use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -70,9 +70,7 @@ fn what_is_changed_at_one_server_counts_at_the_other_and_ends_its_streams() {
     assert!(!read_chunk(&mut stream).unwrap().is_empty());
     let id = made["id"].as_str().unwrap();
     assert_eq!(ask(&one, Some(&operator), "DELETE", &format!("/tokens/{id}"), b"").status, 204);
-    while let Ok(chunk) = read_chunk(&mut stream) {
-        assert!(!chunk.is_empty(), "the stream ended as if it were whole");
-    }
+    read_to_the_end(stream);
     assert_eq!(ask(&two, Some(reader), "GET", "/collections/ships", b"").status, 401);
 
     // A tenant, its quotas, its users and their sessions.
@@ -195,16 +193,8 @@ fn while_it_cannot_be_known_streams_without_a_credential_end_too() {
             }
         })
     };
-    let ends = |mut stream: BufReader<TcpStream>| {
-        let begun = Instant::now();
-        while let Ok(chunk) = read_chunk(&mut stream) {
-            assert!(!chunk.is_empty(), "the stream ended as if it were whole");
-            assert!(begun.elapsed() < PATIENCE, "it goes on");
-        }
-        assert!(begun.elapsed() < PATIENCE, "it went on");
-    };
-    ends(local);
-    ends(anonymous);
+    read_to_the_end(local);
+    read_to_the_end(anonymous);
     ended.store(true, Ordering::Relaxed);
     behind.join().unwrap();
 }

@@ -7,6 +7,8 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 
 /// How often a credential is checked again: streams end within a second of its revocation.
 const INTERVAL: Duration = Duration::from_millis(500);
+/// What the client of a stream is told when its caller has become void.
+pub const ACCESS_ENDED: &str = "access has ended: connect again with a valid credential";
 
 /// Completes when the caller becomes void; never for one that cannot.
 pub async fn void(caller: Caller, state: AppState) {

@@ -137,10 +137,10 @@ impl<'a> Packets<'a> {
     }
 }
 
-/// Returns the data of the next event (WHATWG HTML, section 9.2); `None` at the end of the stream. A stream that ends
-/// within an event is broken.
+/// Returns the data of the next event without a name (WHATWG HTML, section 9.2); `None` at the end of the stream. A
+/// stream that ends within an event is broken.
 fn event(lines: &mut dyn BufRead) -> io::Result<Option<String>> {
-    let (mut data, mut begun) = (String::new(), false);
+    let (mut data, mut begun, mut has_name) = (String::new(), false, false);
     let mut line = Vec::new();
     loop {
         line.clear();
@@ -154,8 +154,11 @@ fn event(lines: &mut dyn BufRead) -> io::Result<Option<String>> {
         };
         let text = String::from_utf8_lossy(text.strip_suffix(b"\r").unwrap_or(text)).into_owned();
         match text.split_once(':').unwrap_or((text.as_str(), "")) {
-            ("", "") if text.is_empty() && !data.is_empty() => return Ok(Some(data)),
+            // No packet: it says that access has ended, and the next connection is refused.
+            ("", _) if text.is_empty() && has_name => (data, begun, has_name) = (String::new(), false, false),
+            ("", _) if text.is_empty() && !data.is_empty() => return Ok(Some(data)),
             ("", _) if text.is_empty() => begun = false,
+            ("event", _) => (begun, has_name) = (true, true),
             ("data", value) => {
                 if !data.is_empty() {
                     data.push('\n');
@@ -183,6 +186,8 @@ mod tests {
         assert_eq!(event(&mut lines).unwrap().as_deref(), Some("x\ny"));
         assert!(event(&mut lines).is_err());
         assert_eq!(event(&mut BufReader::new(&b":\n\n"[..])).unwrap(), None);
+        let ended = b"event: end\ndata: {\"reason\":\"unauthorized\"}\n\n";
+        assert_eq!(event(&mut BufReader::new(&ended[..])).unwrap(), None);
     }
 
     proptest! {
