@@ -1,5 +1,5 @@
-//! The body of a response while it is sent. It is charged to the tenant, and holds the request's place under the quota.
-//! It ends once the credential of its caller is revoked or has expired.
+//! The body of a response while it is sent. It is charged to the tenant. It holds the request's place under the quota,
+//! unless it is a stream of events, which has a place of its own. It ends once the credential of its caller is revoked or has expired.
 
 use crate::entry::tracked::TrackedRequest;
 use crate::protocol::problem::Kind;
@@ -41,6 +41,8 @@ pub fn charged(
     }
     let (caller, state) = (caller.clone(), state.clone());
     let between_events = respond::is_events(&response).then_some(true);
+    // Counted among the streams instead, as is a WebSocket.
+    let place = place.filter(|_| between_events.is_none()).map(RequestPermit::keep);
     response.map(|body| {
         let ticks = state.may_become_void(&caller).then(ticks);
         let send = tracked.as_ref().map(TrackedRequest::sending);
@@ -50,7 +52,7 @@ pub fn charged(
             state,
             ticks,
             between_events,
-            _place: place.map(RequestPermit::keep),
+            _place: place,
             _send: send,
             _tracked: tracked,
         })

@@ -1,7 +1,7 @@
 //! Quotas of tenants: what is refused beyond one, and what never is.
 
 use crate::events::Socket;
-use crate::support::{Response, Server, point, read_head, read_response, send};
+use crate::support::{Response, Server, point, read_chunk, read_head, read_response, send};
 use meridian_api::ServerConfig;
 use serde_json::{Value, json};
 use std::io::{BufReader, Write as _};
@@ -269,13 +269,18 @@ fn a_query_that_must_read_too_much_is_refused_with_its_size() {
 
 #[test]
 fn requests_and_streams_at_a_time_end_with_their_clients() {
-    for (quota, path) in [("concurrent_requests", "/collections/ships/items"), ("streams", "/collections/ships/stream")]
-    {
+    // A request counts while its body is still to come.
+    let unsent: &[(&str, &str)] =
+        &[("content-type", "application/geo+json"), ("content-length", "1000"), ("expect", "100-continue")];
+    for (quota, path, method, headers, status) in [
+        ("concurrent_requests", "/collections/ships/items", "POST", unsent, 100),
+        ("streams", "/collections/ships/stream", "GET", &[][..], 200),
+    ] {
         let shared = Shared::start(json!({quota: 1}));
         let mut stream = shared.server.connect();
         let bearer = format!("Bearer {}", shared.harbour);
-        send(&mut stream, "GET", "/collections/ships/stream", &[("authorization", &bearer)], b"");
-        assert_eq!(read_head(&mut BufReader::new(&stream)).unwrap().0, 200);
+        send(&mut stream, method, path, &[headers, &[("authorization", &*bearer)]].concat(), b"");
+        assert_eq!(read_head(&mut BufReader::new(&stream)).unwrap().0, status);
         refused(&shared.get(path), quota, 1);
         assert_eq!(shared.ask(&shared.operator, "GET", "/collections/ships/items", &[], b"").status, 200);
         drop(stream);
@@ -291,6 +296,28 @@ fn requests_and_streams_at_a_time_end_with_their_clients() {
             again = shared.server.connect();
         }
     }
+}
+
+#[test]
+fn an_open_stream_counts_as_a_stream_and_not_as_a_request() {
+    let shared = Shared::start(json!({"concurrent_requests": 1, "streams": 1}));
+    let bearer = format!("Bearer {}", shared.harbour);
+    let mut stream = shared.server.connect();
+    send(&mut stream, "GET", "/collections/ships/stream?after=0", &[("authorization", &*bearer)], b"");
+    let mut reader = BufReader::new(stream);
+    assert_eq!(read_head(&mut reader).unwrap().0, 200);
+    assert_eq!(shared.get("/collections/ships/items").status, 200);
+    refused(&shared.get("/collections/ships/stream"), "streams", 1);
+    // What it sends is charged as before.
+    shared.limit(json!({"result_bytes_per_second": 1}));
+    assert_eq!(shared.post(&shared.harbour, 100).status, 201);
+    let mut sent = 0;
+    while sent < 10_000 {
+        sent += read_chunk(&mut reader).unwrap().len();
+    }
+    let answer = shared.get("/collections/ships/items");
+    refused(&answer, "result_bytes_per_second", 1);
+    assert!(answer.header("retry-after").parse::<u64>().unwrap() > 5_000, "{:?}", answer.headers);
 }
 
 #[test]
