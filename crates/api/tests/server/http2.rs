@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A client of one connection.
 pub struct Client {
-    requests: SendRequest<Bytes>,
+    pub requests: SendRequest<Bytes>,
     connection: JoinHandle<Result<(), h2::Error>>,
 }
 
@@ -87,7 +87,7 @@ impl Client {
     }
 }
 
-async fn whole(response: Response<RecvStream>) -> Result<Response<Vec<u8>>, h2::Error> {
+pub async fn whole(response: Response<RecvStream>) -> Result<Response<Vec<u8>>, h2::Error> {
     let (parts, mut stream) = response.into_parts();
     let mut body = Vec::new();
     while let Some(data) = stream.data().await {
@@ -104,13 +104,13 @@ pub fn text(response: &Response<Vec<u8>>) -> String {
 
 const GEOJSON: [(&str, &str); 1] = [("content-type", "application/geo+json")];
 
-fn events(count: u32) -> Vec<u8> {
+pub fn events(count: u32) -> Vec<u8> {
     let features: Vec<Value> =
         (0..count).map(|n| point("", f64::from(n % 180), 1.0, json!({ "n": n, "note": "x".repeat(200) }))).collect();
     json!({ "type": "FeatureCollection", "features": features }).to_string().into_bytes()
 }
 
-async fn create(client: &mut Client) {
+pub async fn create(client: &mut Client) {
     let plain = [("content-type", "text/plain")];
     let made = client.ask(Method::PUT, "/collections/c", &plain, b"n:Integer,note:String,*geom:Point").await;
     assert_eq!(made.status(), 201, "{}", text(&made));
@@ -237,32 +237,6 @@ fn a_refused_body_is_not_sent_and_the_connection_stays() {
             assert!(!refused.headers().contains_key("connection"));
         }
         assert_eq!(client.get("/collections/c").await.status(), 200);
-    });
-}
-
-#[test]
-fn who_waits_for_100_continue_is_told_to_go_on_or_refused() {
-    let (server, shown) = house(ServerConfig::default());
-    run(async {
-        let mut client = Client::new(&server, &shown).await;
-        create(&mut client).await;
-        let post = |path: &str, expect: &str| {
-            let post = Request::post(format!("https://localhost{path}")).header("expect", expect);
-            post.header("content-type", "application/geo+json").body(()).unwrap()
-        };
-        let mut requests = client.requests.clone().ready().await.unwrap();
-        // Case-insensitive (RFC 9110, 10.1.1).
-        for expect in ["100-continue", "100-Continue"] {
-            let (mut response, mut body) = requests.send_request(post("/collections/c/items", expect), false).unwrap();
-            let told = poll_fn(|cx| response.poll_informational(cx)).await.unwrap().unwrap();
-            assert_eq!(told.status(), 100);
-            body.send_data(events(1).into(), true).unwrap();
-            assert_eq!(response.await.unwrap().status(), 201);
-        }
-        for path in ["/nowhere", "/collections/c/items?nonsense=1"] {
-            let (response, _body) = requests.send_request(post(path, "100-continue"), false).unwrap();
-            assert!(response.await.unwrap().status().is_client_error(), "{path}");
-        }
     });
 }
 

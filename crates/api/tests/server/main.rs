@@ -42,6 +42,7 @@ mod hostile;
 mod house;
 mod http2;
 mod http2_attacks;
+mod http2_refusals;
 mod intake;
 mod jwt;
 mod kinds;
