@@ -2,7 +2,7 @@
 //!
 //! Every route of the table is called as the other tenant, with every kind of id in every path. The response must
 //! equal, byte for byte, that for an id that does not exist. `canaries_asked.rs` has ids in parameters, headers and
-//! bodies.
+//! bodies, and in attempts to sign in.
 
 use crate::common::collector::{Collector, hex};
 use crate::common::{self, Server};
