@@ -1,4 +1,4 @@
-//! Clients of HTTP/2 that wait for `100 Continue`: which of them are asked for their bodies, and which are refused before.
+//! Clients of HTTP/2 that wait for `100 Continue`: some are asked for their bodies, others refused before.
 
 use crate::http2::{Client, create, events, house, run, text, whole};
 use crate::support::Server;
