@@ -4,7 +4,7 @@
 set -euo pipefail
 source "$(dirname "$0")/program.sh"
 
-pages=(README.md docs/{tutorial,query,aggregate,load,collections,files,duckdb,gdal,serve,access,backup}.md)
+pages=(README.md docs/{tutorial,query,aggregate,load,collections,files,duckdb,gdal,serve,access,backup,cluster,simulate}.md)
 all=no
 if [[ ${1:-} == --all ]]; then
     all=yes

@@ -77,7 +77,7 @@ TOGETHER = [
     Suite(1.5, "Python: the client, its documentation and a notebook against live servers", "scripts/python_test.sh"),
     Suite(1.5, "TypeScript: the client as users install it, in Node and a browser, against live servers", "scripts/typescript_test.sh", counted=True),
     Suite(0.1, "docs: links and anchors of every page", "python3 tests/docs/links.py"),
-    Suite(2.5, "docs: the commands of README and of eleven pages print what the pages show", "scripts/docs_test.sh"),
+    Suite(5, "docs: the commands of README and of thirteen pages print what the pages show", "scripts/docs_test.sh"),
     Suite(0.3, "deploy: units, containers and manifests against the program", "scripts/deploy_test.sh"),
     Suite(0.5, "packages: archive and Debian package of the program", "scripts/package_test.sh"),
     Suite(0.5, "CQL2: the standard's abstract tests", "scripts/cql2_test.sh"),

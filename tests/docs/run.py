@@ -2,7 +2,7 @@
 
 usage: run.py MERIDIAN PAGE...
 
-A page is one session in a folder of its own, with the project's `data` in it. Blocks run in order:
+A page is one session in a folder of its own, with the project's `data`, `bench` and `deploy` in it. Blocks run in order:
 
     ```sh             commands; variables that they export stay
     ```sh fails       commands that end with an error
@@ -12,8 +12,9 @@ A page is one session in a folder of its own, with the project's `data` in it. B
     ```text           what the block before has printed: `…` stands for anything, alone on a line for any lines
 
 Blocks in a comment (`<!--`, `-->`) are hidden from the reader: set-up, and text that is only checked.
-`meridian serve` runs until the page ends, or serves again; its addresses become free ones. A block that serves runs line
-by line. `/srv` and `/backups` are folders of the session. The blocks of README.md are not marked. Each line of them that begins with `meridian`, as built or installed, or `curl` runs. `make demo` serves the
+`meridian serve` runs until the page ends, or serves again; its addresses become free ones. `meridian cluster up` runs in the
+same way, and processes with a `--role` beside it and one another. `http://127.0.0.1:…` is the gateway that `cluster up` names.
+A block that serves runs line by line. `/srv` and `/backups` are folders of the session. The blocks of README.md are not marked. Each line of them that begins with `meridian`, as built or installed, or `curl` runs. `make demo` serves the
 small collections of the demo.
 """
 
@@ -37,10 +38,11 @@ import urllib.request
 from blocks import Block, blocks
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-START_SECONDS = 60
+START_SECONDS = 120
 BLOCK_SECONDS = 300
 # Folders of the reader's machine.
 FOLDERS = ["srv", "backups"]
+SERVES = re.compile(r"^meridian (serve|cluster up)\b", re.M)
 DEMO = [line.split() for line in (ROOT / "scripts" / "demo.sh").read_text().split("\n") if line.startswith("load ") and "postal" not in line]
 # As in a terminal, curl shows no progress; an answer that is an error fails the block.
 CURL = 'curl() { command curl -sS --fail-with-body "$@"; }'
@@ -84,9 +86,10 @@ class Session:
     """A reader's shell, Python and server."""
 
     def __init__(self, meridian, folder):
-        self.folder, self.server, self.worker = folder, None, None
-        self.ports = {"7117": free_port(), "7118": free_port()}
-        (folder / "data").symlink_to(ROOT / "data")
+        self.folder, self.servers, self.gateway, self.worker = folder, [], None, None
+        self.ports = {port: free_port() for port in ("7117", "7118", "7119", "7120")}
+        for name in ("data", "bench", "deploy"):
+            (folder / name).symlink_to(ROOT / name)
         home = folder / "home"
         for made in [home, *(folder / name for name in FOLDERS)]:
             made.mkdir()
@@ -97,8 +100,10 @@ class Session:
 
     def here(self, text):
         """The text with the addresses and folders of this session in place of those of the page."""
-        text = re.sub(rf"(?<![\w.:/-])/({'|'.join(FOLDERS)})\b", lambda found: f"{self.folder}/{found[1]}", text)
-        return re.sub(r"(127\.0\.0\.1|localhost|0\.0\.0\.0):(7117|7118)\b", lambda found: f"{found[1]}:{self.ports[found[2]]}", text)
+        text = re.sub(rf"(?<![\w.:/-])(file://)?/({'|'.join(FOLDERS)})\b", lambda found: f"{found[1] or ''}{self.folder}/{found[2]}", text)
+        ports = "|".join(self.ports)
+        text = re.sub(rf"(127\.0\.0\.1|localhost|0\.0\.0\.0):({ports})\b", lambda found: f"{found[1]}:{self.ports[found[2]]}", text)
+        return text.replace("http://127.0.0.1:…", self.gateway) if self.gateway else text
 
     def there(self, text):
         for port, own in self.ports.items():
@@ -136,27 +141,47 @@ class Session:
         return failed, self.there(said)
 
     def serve(self, text):
-        self.stop()
+        """Whether it failed, and what it printed; of a server that is alone, only why it failed."""
         words = shlex.split(self.here(text), comments=True)
-        words += [] if "--listen" in words else ["--listen", f"127.0.0.1:{self.ports['7117']}"]
+        alone = words[1] == "serve" and "--role" not in words
+        if "--role" not in words:
+            self.stop()
+        if alone and "--listen" not in words:
+            words += ["--listen", f"127.0.0.1:{self.ports['7117']}"]
+        path = self.folder / f"server-{len(self.servers)}.log"
+        with open(path, "w") as log:
+            server = subprocess.Popen(words, cwd=self.folder, env=self.variables, stdout=log, stderr=log)
+        self.servers.append(server)
+        until = time.monotonic() + START_SECONDS
+        while server.poll() is None and time.monotonic() < until:
+            if self.runs(words, path.read_text()):
+                return False, "" if alone else self.there(path.read_text())
+            time.sleep(0.05)
+        return True, path.read_text()
+
+    def runs(self, words, said):
+        """Whether what these words have started is ready."""
+        if words[1] == "cluster":
+            ready = re.search(r"^ready (http://\S+)\n", said, re.M)
+            self.gateway = ready and ready[1]
+            return ready is not None
+        if "owner" in words:
+            # It answers gateways only.
+            return re.search(r"^(owns|waiting)\b.*\n", said, re.M) is not None
         # Whether it serves, not who it is: the page's own commands check its certificate.
         scheme, context = ("https", ssl._create_unverified_context()) if "--tls-cert" in words else ("http", None)
-        with open(self.folder / "server.log", "w") as log:
-            self.server = subprocess.Popen(words, cwd=self.folder, env=self.variables, stdout=log, stderr=log)
-        until = time.monotonic() + START_SECONDS
-        while self.server.poll() is None and time.monotonic() < until:
-            try:
-                urllib.request.urlopen(f"{scheme}://127.0.0.1:{self.ports['7117']}/readyz", timeout=5, context=context).close()
-                return False, ""
-            except (urllib.error.URLError, ConnectionError):
-                time.sleep(0.05)
-        return True, (self.folder / "server.log").read_text()
+        port = words[words.index("--listen") + 1].rpartition(":")[2]
+        try:
+            urllib.request.urlopen(f"{scheme}://127.0.0.1:{port}/readyz", timeout=5, context=context).close()
+            return True
+        except (urllib.error.URLError, ConnectionError):
+            return False
 
     def each(self, text):
         """Runs the lines of a block that serves, up to one that fails."""
         said = ""
         for line in re.sub(r" *\\\n *", " ", text).splitlines():
-            failed, more = (self.serve if line.startswith("meridian serve") else self.shell)(line)
+            failed, more = (self.serve if SERVES.match(line) else self.shell)(line)
             said += more
             if failed:
                 return True, said
@@ -169,10 +194,12 @@ class Session:
         return self.serve("meridian serve --data demo-data")
 
     def stop(self):
-        if self.server:
-            self.server.terminate()
-            self.server.wait(timeout=60)
-            self.server = None
+        # Gateways and scan servers end before their owners.
+        while self.servers:
+            server = self.servers.pop()
+            server.terminate()
+            server.wait(timeout=START_SECONDS)
+        self.gateway = None
 
     def close(self):
         self.stop()
@@ -194,7 +221,7 @@ class Session:
             failed, said = self.python(block.text)
         elif block.text.strip() == "make demo":
             failed, said = self.demo()
-        elif re.search(r"^meridian serve", block.text, re.M):
+        elif SERVES.search(block.text):
             failed, said = self.each(block.text)
         else:
             failed, said = self.shell(block.text)

@@ -190,6 +190,42 @@ describe('the files of the map', { timeout: 3_600_000 }, () => {
     assert.equal(await files(), '');
   });
 
+  step('takes another click for a file whose answer comes late', async () => {
+    await show(`c=earthquakes&m=5/37/-119&s=box:-122,35,-116,39&q=${encodeURIComponent('mag > 4')}`);
+    // As a few seconds after a click, when browsers let a page ask for no file.
+    await page.evaluate(() => {
+      Object.defineProperty(navigator, 'userActivation', { configurable: true, value: { isActive: false } });
+      window.choices = 0;
+      window.showSaveFilePicker = async () => (window.choices++, { createWritable: async () => new WritableStream(), remove: async () => {} });
+    });
+    const asked = (address) => address.searchParams.get('f') === 'gpkg';
+    const late = page.locator('#download-run button', { hasText: 'Choose the file…' });
+    const choices = () => page.evaluate(() => window.choices);
+    let answer;
+    const held = new Promise((resolve) => (answer = resolve));
+    await page.route(asked, async (route) => {
+      await held;
+      await route.continue();
+    });
+    await page.click('#download');
+    await page.click('#download-list button[data-format=gpkg]');
+    await becomes(() => page.textContent('#download-state'), 'The server makes the GeoPackage…');
+    assert.equal(await late.count(), 0, 'the server has not agreed yet');
+    answer();
+    await late.waitFor();
+    assert.equal(await late.evaluate((button) => button === document.activeElement), true);
+    await page.click('#download-cancel');
+    await becomes(() => page.textContent('#download-state'), 'Cancelled: nothing is saved.');
+    assert.deepEqual([await late.count(), await choices()], [0, 0]);
+    await page.click('#download-list button[data-format=gpkg]');
+    await late.click();
+    await becomes(async () => /^[\d,.]+ [kM]B are saved\.$/.test(await page.textContent('#download-state')), true);
+    assert.deepEqual([await late.count(), await choices()], [0, 1]);
+    await page.unroute(asked);
+    await page.evaluate(() => delete navigator.userActivation);
+    await page.keyboard.press('Escape');
+  });
+
   step('says why the server makes no file, and shows the command that does', async () => {
     await show('c=earthquakes&m=5/37/-119');
     // A browser empties a file that is replaced as soon as it is chosen, so the server is asked first.

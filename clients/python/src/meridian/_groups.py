@@ -33,8 +33,7 @@ def to_table(groups: list[dict[str, Any]], functions: list[str], window: bool, b
     """The columns of the windows, of the fields in `by`, and of each function with its error, under the caller's texts."""
     columns: list[tuple[str, Any]] = []
     if window:
-        # An event whose start is open lies in no window.
-        ends = [group["window"].split("/") if "window" in group else (None, None) for group in groups]
+        ends = [_ends(group.get("window")) for group in groups]
         for name, at in (("window_start", 0), ("window_end", 1)):
             texts = pa.array([end[at] for end in ends], type=pa.string())
             columns.append((name, texts.cast(pa.timestamp("us", "UTC"))))
@@ -50,6 +49,20 @@ def to_table(groups: list[dict[str, Any]], functions: list[str], window: bool, b
             columns.append((f"error({function})", pa.array([group[error] for group in groups], type=pa.float64())))
     # By position: a field may have the name of another column.
     return pa.table([values for _, values in columns], names=[name for name, _ in columns])
+
+
+def _ends(window: str | None) -> tuple[str | None, str | None]:
+    """The start and the end of a window. An event whose start is open lies in none.
+
+    The year 9999 ends in the year 10000. The server writes that with a sign and six digits, and Python has no date for it.
+
+    >>> _ends("9999-01-01T00:00:00Z/+010000-01-01T00:00:00Z")
+    ('9999-01-01T00:00:00Z', None)
+    """
+    if window is None:
+        return None, None
+    start, end = window.split("/")
+    return start, None if end.startswith("+") else end
 
 
 def _names(group: Mapping[str, Any], functions: list[str]) -> list[str]:
