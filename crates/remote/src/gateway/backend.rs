@@ -185,6 +185,7 @@ impl Backend for RemoteBackend {
             // While nothing newer can be learnt, the last description stays valid: scan servers serve it.
             Some(known) if self.shared.scans.is_some() => match known.describe_newest() {
                 Err(fault) if fault.is_of_absence() => return Ok(Some(Arc::new(known))),
+                Ok(None) if known.is_retried() => return Ok(Some(Arc::new(known))),
                 found => found,
             },
             _ => {

@@ -138,7 +138,7 @@ impl Link {
     }
 
     /// Runs an act at most once. Returns [`Fault::Unknown`] if the outcome is unknown: the link or the log failed
-    /// midway, or no response came in time. Past its deadline, a query just reports the deadline.
+    /// midway, or no response came in time.
     pub(super) fn once<T: DeserializeOwned>(
         self: &Arc<Self>,
         ask: ActionCall,
@@ -148,7 +148,7 @@ impl Link {
         let link = self.clone();
         let done = self.wait(patience, async move { link.action_once(body).await });
         one(&done.map_err(|fault| match fault {
-            Fault::Deadline if !patience.is_of_a_question() => unknown("the owner of the data did not answer in time"),
+            Fault::Deadline => unknown("the owner of the data did not answer in time"),
             other => other,
         })?)
     }

@@ -132,11 +132,6 @@ impl Patience {
         self.until.map_or(Duration::MAX, |until| until.saturating_duration_since(Instant::now()))
     }
 
-    /// Returns true for a query, which has a deadline of its own.
-    pub(super) fn is_of_a_question(&self) -> bool {
-        self.control.is_some()
-    }
-
     /// Time when the caller gives up. The grace period is for the owner, which usually reports the deadline itself.
     fn end(&self) -> Option<Instant> {
         self.until.and_then(|until| until.checked_add(GRACE))

@@ -281,6 +281,7 @@ impl Backend for GroupsBackend {
         };
         match (found, known) {
             (Ok(Some(found)), _) => Ok(Some(self.whole(found, asked))),
+            (Ok(None), Some(known)) if known.first.is_retried() => Ok(Some(known.whole)),
             (Ok(None), _) => {
                 self.forget(tenant, name);
                 Ok(None)

@@ -8,9 +8,9 @@ use super::rows::{head, query_error};
 use super::scans::QueryRoute;
 use super::uses::SnapshotGuard;
 use crate::wire::answer::RowsSoFar;
-use crate::wire::fault::Fault;
+use crate::wire::fault::{Fault, shown};
 use meridian_backend::measured::counts;
-use meridian_backend::{Head, ReadPoint};
+use meridian_backend::{Head, Problem, ReadPoint};
 use meridian_model::Schema;
 use meridian_observe::{self as observe, Stage};
 use meridian_query::partial::{PartialRows, RowStream, RowsSummary};
@@ -136,13 +136,33 @@ impl RemotePartRows {
     fn go_on(&mut self, mut via: QueryRoute) -> Result<(), Fault> {
         let rest = Question::Items(rest_of(&self.question, self.arrived, self.last.clone()));
         via.ask_for(self.at.clone(), question_json(&rest, &self.head.schema, &self.control)?);
-        let (via, answer, mut first) = via.again(&Patience::of(&self.control))?;
-        self.schema = head(&mut first, &self.head.schema)?.schema;
+        let (via, answer) = loop {
+            let (mut next, answer, mut first) = via.again(&Patience::of(&self.control))?;
+            let found = head(&mut first, &self.head.schema)?;
+            match lacks_more(&self.head, &found) {
+                None => {
+                    self.schema = found.schema;
+                    break (next, answer);
+                }
+                // A third one may have these events.
+                Some(fault) => next.lost(fault)?,
+            }
+            via = next;
+        };
         self.lost.merge(&self.so_far.stats);
         self.so_far = RowsSoFar { stats: Stats::default(), ..self.so_far.clone() };
         self.running = Some((via, answer));
         Ok(())
     }
+}
+
+/// Returns what a server lacks by damage that the one before it had. The response has already stated what it lacks, so
+/// it cannot go on without that.
+fn lacks_more(before: &Head, now: &Head) -> Option<Fault> {
+    // By their names, as servers may have the bucket at different paths.
+    let is_stated = |lost: &Problem| before.missing.iter().any(|known| known.path.file_name() == lost.path.file_name());
+    let lost = now.missing.iter().find(|lost| !is_stated(lost))?;
+    Some(Fault::Corrupt { path: shown(&lost.path), detail: lost.detail.clone() })
 }
 
 /// Returns the query for the rows after the first `arrived` of a response; `last` is the place of the last one.
@@ -210,7 +230,23 @@ impl RowStream for RemotePartRows {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use meridian_model::{Seq, schema_spec};
+    use meridian_model::{Seq, Seqs, schema_spec};
+
+    #[test]
+    fn a_server_that_lacks_what_is_not_stated_is_left_and_named() {
+        let schema = Arc::new(schema_spec::parse("n:Integer,*geom:Point:srid=4326").unwrap());
+        let with = |missing: &[&str]| {
+            let problem = |path: &&str| Problem { path: (*path).into(), detail: "damaged".to_owned() };
+            let missing = missing.iter().map(problem).collect();
+            Head { seq: Seqs::one(Seq(7)), schema: schema.clone(), taken_at: 0, missing, rows: 9 }
+        };
+        let stated = with(&["/a/00000001-0000000000000005"]);
+        assert!(lacks_more(&stated, &stated).is_none() && lacks_more(&stated, &with(&[])).is_none());
+        assert!(lacks_more(&stated, &with(&["/b/00000001-0000000000000005"])).is_none(), "the same object");
+        let found = lacks_more(&stated, &with(&["/a/00000001-0000000000000005", "/a/00000001-0000000000000006"]));
+        assert!(matches!(&found, Some(Fault::Corrupt { path, .. }) if path.ends_with("06")), "{found:?}");
+        assert!(found.is_some_and(|fault| fault.is_of_the_reader()), "another server is asked");
+    }
 
     #[test]
     fn the_rest_of_an_answer_is_a_question_that_a_server_takes() {

@@ -11,9 +11,9 @@ use super::scans::{QueryAttempts, QueryRoute, Scans};
 use super::uses::{SnapshotGuard, SnapshotUses};
 use crate::wire::call::{ActionCall, Get, WireQuery};
 use crate::wire::described::{CollectionRef, Description};
-use crate::wire::fault::Fault;
+use crate::wire::fault::{Fault, WireDamaged};
 use crate::wire::rows::Events;
-use meridian_backend::{Changes, Eventual, Part, Partitioned, ReadPoint, ReadResult, RowSink, StoreError};
+use meridian_backend::{Changes, Damaged, Eventual, Part, Partitioned, ReadPoint, ReadResult, RowSink, StoreError};
 use meridian_model::{IdRole, Layout, Schema, Seq};
 use meridian_query::Control;
 use meridian_query::partial::Partial;
@@ -89,6 +89,18 @@ impl Remote {
             self.mirror.failed();
         }
         found
+    }
+
+    /// Returns true if the owner cannot open the collection for now, for example because its log does not answer. The
+    /// last description then stays valid, as while the owner is away.
+    pub(super) fn is_retried(&self) -> bool {
+        let CollectionRef { tenant, name, .. } = self.mirror.place.clone();
+        let why = self.link().value_now::<Option<WireDamaged>>(ActionCall::WhyDamaged { tenant, name });
+        let is_retried = why.ok().flatten().is_some_and(|why| Damaged::from(why).is_retried());
+        if is_retried {
+            self.mirror.failed();
+        }
+        is_retried
     }
 
     /// Asks the owner to describe a place; `None` if it no longer exists.

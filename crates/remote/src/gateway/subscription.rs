@@ -12,6 +12,7 @@ use crate::wire::call::{ActionCall, Call, Get};
 use crate::wire::described::CollectionRef;
 use crate::wire::fault::Fault;
 use crate::wire::rows::Events;
+use meridian_backend::Damaged;
 use meridian_model::{Batch, Schema, Seq, SeqLayout, Seqs, Subscriber, WrittenBatch};
 use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
@@ -25,7 +26,7 @@ const EVENTS_MAX: usize = 1 << 16;
 const READ_BYTES: usize = 256 << 10;
 /// Pause after the connection breaks.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Pause before retrying a collection that was temporarily unreadable.
+/// Pause before retrying collections that their owner could not read.
 const BUSY: Duration = Duration::from_millis(500);
 /// Time limit of change reads, which covers a whole catch-up.
 const LEFT: Duration = Duration::from_secs(3600);
@@ -122,7 +123,7 @@ struct Follower {
     parts: bool,
     /// Events passed on so far, by collection or partition.
     known: HashMap<CollectionRef, PassedPositions>,
-    /// Temporarily unreadable places: they are retried soon, and hold up nothing else.
+    /// Places that their owner cannot read now: they are retried soon, and hold up nothing else.
     busy: HashSet<CollectionRef>,
     /// Whether `known` is from an earlier connection.
     began: bool,
@@ -204,7 +205,8 @@ impl Follower {
     /// Passes on the unread events of a place, or defers them until it is readable.
     async fn pass_on(&mut self, place: &CollectionRef) -> Result<(), Fault> {
         match self.read_on(place).await {
-            Err(Fault::Busy(_)) => {
+            Err(fault) if fault.is_of_the_reader() => {
+                tracing::debug!(?fault, collection = %place.name, "writes are passed on later: trying again");
                 self.busy.insert(place.clone());
                 Ok(())
             }
@@ -224,8 +226,8 @@ impl Follower {
                     self.known.remove(place);
                     return Ok(());
                 }
-                // A new owner may be unable to open it for now. The unread events are read when it next moves.
-                Err(Fault::Damaged(_)) => return Ok(()),
+                // Repaired at the owner's next start, whose positions bring the unread events.
+                Err(Fault::Damaged(why)) if !Damaged::from(why.clone()).is_retried() => return Ok(()),
                 other => other?,
             };
             let (mut upto, mut passed) = (None, false);

@@ -2,8 +2,9 @@
 
 use super::proxy::Proxy;
 use super::world::{Group, Owner, PATIENCE, PROCESS, TENANT, World, control, fleet, gateway, ships, store};
-use meridian_backend::{Backend, Collection, Operation, ReadPoint, Rows, StoreError, Write, WriteError};
+use meridian_backend::{Backend, Collection, DeleteFault, Operation, ReadPoint, Rows, StoreError, Write, WriteError};
 use meridian_model::IdRole;
+use meridian_model::filter::Predicate;
 use meridian_observe::{EndedSpan, Kind, Sampling, SpanSink, Tracer, TracerStats, WorkContext};
 use meridian_query::{CancelFlag, Control, Items, QueryError};
 use meridian_remote::{MountedGroup, OwnerLocation};
@@ -119,6 +120,19 @@ fn a_question_ends_with_its_deadline_and_with_its_flag_though_the_owner_is_silen
     cancel.cancel();
     let cancelled = asking.join().unwrap();
     assert!(matches!(cancelled, Some(QueryError::Cancelled)), "{cancelled:?}");
+}
+
+#[test]
+fn a_deletion_whose_owner_is_silent_is_in_doubt() {
+    let world = World::new();
+    large(&world);
+    let proxy = Proxy::to(world.owner.as_ref().unwrap().address);
+    let (_address, remote) = gateway(Some(proxy.address));
+    let ours = remote.collection(TENANT, "ships").unwrap().unwrap();
+    proxy.swallow(true);
+    let late = control(Duration::from_millis(50));
+    let stopped = ours.delete_matching(&Predicate::all(), ReadPoint::newest(), &late).unwrap_err();
+    assert!(matches!(stopped.why, DeleteFault::Query(QueryError::Store(StoreError::Unknown(_)))), "{stopped:?}");
 }
 
 #[test]

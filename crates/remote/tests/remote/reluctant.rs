@@ -1,31 +1,54 @@
-//! A backend that temporarily knows nothing of one of its collections, and does not know whether it created another.
+//! A backend that temporarily cannot use one of its collections, and does not know whether it created another.
 
 use meridian_backend::{
-    AuditLog, Backend, Backup, BackupOptions, Collection, Damaged, Flusher, Operation, Records, Settings, StoreError,
+    AuditLog, Backend, Backup, BackupOptions, Collection, Damaged, Flusher, Operation, Problem, Records, Settings,
+    StoreError,
 };
 use meridian_model::{Background, Positions, Schema, Subscriber};
-use std::io::Write;
+use parking_lot::Mutex;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Name of the unknown collection.
+/// Name of the unusable collection.
 pub const BUSY: &str = "busy";
+
+/// The remedy of a store that tries again to open a collection.
+pub const RETRIED: &str = "this server tries again by itself";
 
 /// Name of the collection in doubt.
 pub const DOUBTFUL: &str = "doubtful";
 
+/// Why the former cannot be used.
+#[derive(Debug, Clone, Copy)]
+pub enum Refusal {
+    Busy,
+    Unreadable,
+    /// It cannot be opened, with this remedy.
+    Apart(&'static str),
+}
+
 #[derive(Debug)]
 pub struct Reluctant {
     pub backend: Arc<dyn Backend>,
-    pub is_busy: AtomicBool,
+    refusal: Mutex<Option<Refusal>>,
     /// Number of attempts to create the latter.
     pub doubts: AtomicUsize,
 }
 
 impl Reluctant {
     pub fn over(backend: Arc<dyn Backend>) -> Arc<Reluctant> {
-        Arc::new(Reluctant { backend, is_busy: AtomicBool::new(false), doubts: AtomicUsize::new(0) })
+        Arc::new(Reluctant { backend, refusal: Mutex::default(), doubts: AtomicUsize::new(0) })
+    }
+
+    /// Refuses the former from now on, or no longer.
+    pub fn refuse(&self, refusal: Option<Refusal>) {
+        *self.refusal.lock() = refusal;
+    }
+
+    fn refusal_of(&self, name: &str) -> Option<Refusal> {
+        if name == BUSY { *self.refusal.lock() } else { None }
     }
 }
 
@@ -41,10 +64,14 @@ impl Flusher for Reluctant {
 
 impl Backend for Reluctant {
     fn collection(&self, tenant: &str, name: &str) -> Result<Option<Arc<dyn Collection>>, StoreError> {
-        if name == BUSY && self.is_busy.load(Ordering::Relaxed) {
-            return Err(StoreError::Busy("not now".to_owned()));
+        match self.refusal_of(name) {
+            None => self.backend.collection(tenant, name),
+            Some(Refusal::Busy) => Err(StoreError::Busy("not now".to_owned())),
+            Some(Refusal::Unreadable) => {
+                Err(StoreError::Io { action: "read", path: PathBuf::from("log"), source: io::Error::other("cut") })
+            }
+            Some(Refusal::Apart(_)) => Ok(None),
         }
-        self.backend.collection(tenant, name)
     }
 
     fn list(&self, tenant: &str) -> Result<Vec<Arc<dyn Collection>>, StoreError> {
@@ -56,7 +83,9 @@ impl Backend for Reluctant {
     }
 
     fn why_damaged(&self, tenant: &str, name: &str) -> Result<Option<Damaged>, StoreError> {
-        self.backend.why_damaged(tenant, name)
+        let Some(Refusal::Apart(cure)) = self.refusal_of(name) else { return self.backend.why_damaged(tenant, name) };
+        let problem = Problem { path: PathBuf::from("log"), detail: "it does not answer".to_owned() };
+        Ok(Some(Damaged { tenant: tenant.to_owned(), name: name.to_owned(), problem, cure: cure.into() }))
     }
 
     fn create(

@@ -1,12 +1,15 @@
 //! Eventual reads: scan servers answer them, and take over when another one is lost.
 
 use super::proxy::Proxy;
+use super::reluctant::{BUSY, RETRIED, Refusal, Reluctant};
 use super::world::{Owner, PATIENCE, Ship, TENANT, control, fleet, ships, store};
-use meridian_backend::{Backend, Collection, Embedded, Eventual, Operation, ReadPoint, Seams, Settings, Write};
+use meridian_backend::{
+    Backend, Collection, Embedded, Eventual, Operation, ReadPoint, Seams, Settings, StoreError, Write,
+};
 use meridian_model::policy::busy::Limits;
 use meridian_model::policy::selector::{Fallback, Hedging, NoServerRule, Profiles};
 use meridian_model::{IdRole, Schema, Seqs, schema_spec};
-use meridian_query::{Aggregate, Cursor, Function, Items, Order, SortKey};
+use meridian_query::{Aggregate, Cursor, Function, Items, Order, QueryError, SortKey};
 use meridian_remote::{RemoteBackend, RemoteOptions, ScanExecutor, ScanOptions, ScanServerLocation};
 use meridian_store::bucket::{Bucket, MemoryBucket};
 use meridian_store::seams::{ManualClock, MemoryDisk};
@@ -166,6 +169,65 @@ fn a_known_collection_stands_while_its_owner_is_silent() {
     assert_eq!((known.created(), known.schema()), (made.created(), made.schema()));
     // The existence of another one cannot be determined.
     assert!(gateway.collection(TENANT, "boats").is_err());
+}
+
+#[test]
+fn a_known_collection_stands_while_its_owner_tries_again_to_open_it() {
+    let backend = Reluctant::over(store());
+    let schema = schema_spec::parse(super::world::SHIPS).unwrap();
+    let theirs = backend.create(TENANT, BUSY, schema, Settings::default()).unwrap();
+    theirs.write(Write::new(ships(&theirs.schema(), &fleet(20)))).unwrap();
+    let owner = Owner::serve(backend.clone(), 1);
+    let server = Owner::scan(backend.backend.clone(), 11, ScanExecutor::new(LIMITS));
+    let (told, gateway) = gateway(&owner, NoServerRule::Fail);
+    told.send_replace(Arc::from(vec![at(11, server.address)]));
+    // A description counts for a moment, so this asks until the owner has been asked.
+    let found = || {
+        let before = owner.flags.lock().len();
+        loop {
+            let found = gateway.collection(TENANT, BUSY).unwrap();
+            if owner.flags.lock().len() > before {
+                return found;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    };
+    assert!(found().is_some());
+    backend.refuse(Some(Refusal::Apart("put the object back")));
+    assert!(found().is_none(), "damage is not served around");
+    backend.refuse(None);
+    assert!(found().is_some());
+    backend.refuse(Some(Refusal::Apart(RETRIED)));
+    let ours = found().expect("it is known");
+    let all = Items::all(&ours.schema());
+    assert_eq!(rows(&*ours, eventual(), &all, || ()).0.len(), 20);
+    // What the owner has to answer names the reason.
+    let refused = ours.items(ReadPoint::newest(), &all, &control(PATIENCE)).err();
+    assert!(matches!(refused, Some(QueryError::Store(StoreError::Damaged(_)))), "{refused:?}");
+}
+
+#[test]
+fn servers_that_are_busy_or_absent_to_the_end_are_the_reason() {
+    let backend = store();
+    let schema = schema_spec::parse(super::world::SHIPS).unwrap();
+    backend.create(TENANT, "ships", schema, Settings::default()).unwrap();
+    let (owner, turns) = (Owner::serve(backend.clone(), 1), ScanExecutor::new(LIMITS));
+    let server = Owner::scan(backend, 11, turns.clone());
+    let (told, gateway) = gateway(&owner, NoServerRule::Wait);
+    let ours = gateway.collection(TENANT, "ships").unwrap().unwrap();
+    let why = || {
+        let all = Items::all(&ours.schema()).predicate;
+        match ours.count(eventual(), &all, u64::MAX, &control(Duration::from_millis(500))) {
+            Err(QueryError::Store(StoreError::Busy(why))) => why,
+            other => panic!("{other:?}"),
+        }
+    };
+    let absent = why();
+    assert!(absent.contains("no scan server of the group \"default\""), "{absent}");
+    turns.drain();
+    told.send_replace(Arc::from(vec![at(11, server.address)]));
+    let busy = why();
+    assert!(busy.contains("all scan servers are busy"), "{busy}");
 }
 
 #[test]

@@ -1,13 +1,12 @@
 //! Subscribers of a gateway get the owner's writes, once and in order.
 
 use super::proxy::Proxy;
-use super::reluctant::{BUSY, Reluctant};
+use super::reluctant::{BUSY, RETRIED, Refusal, Reluctant};
 use super::world::{Owner, PATIENCE, SHIPS, Ship, TENANT, World, fleet, gateway, ships, store};
 use meridian_backend::{Backend, Collection, Settings, Write};
 use meridian_model::{IdRole, Schema, Seq, Subscriber, WrittenBatch, schema_spec};
 use parking_lot::Mutex;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 #[derive(Debug, Default)]
@@ -118,14 +117,17 @@ fn a_collection_that_is_busy_holds_no_other_up_and_is_heard_later() {
         }
     };
     others.iter().for_each(|other| until(other.name(), "id0"));
-    backend.is_busy.store(true, Ordering::Relaxed);
-    write(&busy, 1000);
-    others.iter().for_each(|other| write(other, 1));
-    others.iter().for_each(|other| until(other.name(), "id1"));
-    assert!(!heard(BUSY, "id1000"));
-    backend.is_busy.store(false, Ordering::Relaxed);
-    // Without another write.
-    until(BUSY, "id1000");
+    for (n, refusal) in (1..).zip([Refusal::Busy, Refusal::Unreadable, Refusal::Apart(RETRIED)]) {
+        backend.refuse(Some(refusal));
+        write(&busy, 1000 + n);
+        others.iter().for_each(|other| write(other, n));
+        others.iter().for_each(|other| until(other.name(), &format!("id{n}")));
+        let held_back = format!("id{}", 1000 + n);
+        assert!(!heard(BUSY, &held_back), "{refusal:?}");
+        backend.refuse(None);
+        // Without another write.
+        until(BUSY, &held_back);
+    }
 }
 
 #[test]

@@ -36,11 +36,16 @@ impl Damaged {
         };
         Damaged { tenant: tenant.to_owned(), name: name.to_owned(), problem: Problem::of(error), cure: cure.into() }
     }
+
+    /// Returns true if the process that has the collection tries again by itself, because the cause may pass.
+    pub fn is_retried(&self) -> bool {
+        self.cure == RETRIED
+    }
 }
 
 impl fmt::Display for Damaged {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let what = if self.cure == RETRIED { "cannot be opened now" } else { "is damaged and not served" };
+        let what = if self.is_retried() { "cannot be opened now" } else { "is damaged and not served" };
         write!(f, "the collection {} {what}: {}; {}", self.name, self.problem, self.cure)
     }
 }

@@ -158,6 +158,18 @@ impl ScanAttempts {
         self.made.iter().any(|made| made.end.is_under_way())
     }
 
+    /// Whether servers were busy, and none has started the scan since. One that is silent beyond its busy timeout has
+    /// started it.
+    pub fn finds_all_busy(&self, now: Duration) -> bool {
+        let since = self.since(now);
+        let is_unstarted = |made: &AttemptRecord| match made.end {
+            End::Asked => since < made.asked + made.busy_timeout,
+            End::Started | End::Done => false,
+            End::Busy | End::Failed | End::Dropped => true,
+        };
+        self.made.iter().any(|made| made.end == End::Busy) && self.made.iter().all(is_unstarted)
+    }
+
     /// Every attempt, in order.
     pub fn trace(&self) -> &[AttemptRecord] {
         &self.made
@@ -262,6 +274,21 @@ mod tests {
             ]
         );
         assert!(!attempts.is_under_way());
+    }
+
+    #[test]
+    fn a_scan_that_waits_for_its_start_has_found_all_busy_and_one_that_runs_has_not() {
+        let profile = profile(r#"{"servers":"100%","busyTimeout":"40ms"}"#);
+        let mut attempts = ScanAttempts::new("t", at(0));
+        asked(attempts.next(&profile, &SERVERS, at(0), |_| 0));
+        assert!(!attempts.finds_all_busy(at(30)), "the first one may have started it");
+        attempts.ended(0, End::Busy, at(40));
+        assert!(attempts.finds_all_busy(at(40)));
+        let second = asked(attempts.next(&profile, &SERVERS, at(40), |_| 0));
+        assert!(attempts.finds_all_busy(at(41)));
+        assert!(!attempts.finds_all_busy(at(40) + second.busy_timeout), "it would have said that it is busy");
+        attempts.started(second.attempt, at(42));
+        assert!(!attempts.finds_all_busy(at(43)));
     }
 
     #[test]

@@ -39,6 +39,8 @@ pub(in super::super) struct QueryAttempts {
     fault: Option<Fault>,
     /// Attempts that failed because the server cannot read.
     unreadable: usize,
+    /// Whether there was no server at the last look.
+    is_alone: bool,
     current: WorkContext,
 }
 
@@ -70,6 +72,7 @@ impl QueryAttempts {
             begun: None,
             fault: None,
             unreadable: 0,
+            is_alone: false,
             current,
         }
     }
@@ -87,12 +90,13 @@ impl QueryAttempts {
         let profile = self.profile();
         loop {
             if Instant::now() >= self.until {
-                return Err(self.fault.take().unwrap_or(Fault::Deadline));
+                return Err(self.late());
             }
             let servers = self.scans.servers(&profile.group);
             let names: Vec<String> = servers.iter().map(|server| format!("{:016x}", server.process)).collect();
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
             let (scans, now) = (self.scans.clone(), self.now());
+            self.is_alone = servers.is_empty();
             match self.attempts.next(&profile, &names, now, |n| scans.draw(n)) {
                 Step::Ask(ask) => {
                     if let Some(begun) = self.race(&profile, &servers, &names, ask).await? {
@@ -101,28 +105,42 @@ impl QueryAttempts {
                 }
                 Step::Wait(left) => self.wait_for_servers(left).await,
                 Step::Absent => {
-                    let place = &self.asked.place;
                     let owner = self.owner.owner().borrow().as_ref().map(|owner| owner.address.clone());
-                    let none = format!("no scan server of the group {:?} answers for {:?}", profile.group, place.name);
                     let verdict = self.scans.fallback.lock().ask(owner.as_deref().unwrap_or("owner"), now);
                     match verdict {
                         Verdict::Wait => self.wait_for_servers(LOOK).await,
                         Verdict::Owner => return self.fall_back(owner.as_deref().unwrap_or("owner")).await,
                         Verdict::Fail => {
                             count(&self.scans.counts.absent);
-                            return Err(Fault::Busy(none));
+                            return Err(Fault::Busy(self.absence()));
                         }
                         Verdict::Later(after) => {
                             count(&self.scans.counts.absent);
                             let ms = after.as_millis();
                             return Err(Fault::Busy(format!(
-                                "{none}, and the owner takes no further question now: try again in {ms} ms"
+                                "{}, and the owner takes no further question now: try again in {ms} ms",
+                                self.absence()
                             )));
                         }
                     }
                 }
                 Step::GiveUp => return Err(self.fault.take().unwrap_or(Fault::NotStarted)),
             }
+        }
+    }
+
+    /// Why no server was asked.
+    fn absence(&self) -> String {
+        format!("no scan server of the group {:?} answers for {:?}", self.profile().group, self.asked.place.name)
+    }
+
+    /// Why there is no response by the deadline. The query itself is the reason only if a server has started it.
+    fn late(&mut self) -> Fault {
+        match self.fault.take() {
+            Some(fault) => fault,
+            None if self.is_alone => Fault::Busy(self.absence()),
+            None if self.attempts.finds_all_busy(self.now()) => Fault::NotStarted,
+            None => Fault::Deadline,
         }
     }
 
@@ -187,6 +205,11 @@ impl QueryAttempts {
                         count(&self.scans.counts.busy);
                         self.attempts.ended(attempt, End::Busy, self.now());
                     }
+                    Err(Fault::Deadline) => {
+                        // That of an earlier server is not the reason.
+                        self.fault = None;
+                        return Err(self.late());
+                    }
                     Err(fault) => self.failed(attempt, Some(process), fault)?,
                 },
                 () = sleep_until(due) => {
@@ -201,7 +224,7 @@ impl QueryAttempts {
                         running.push(self.attempt(servers, second)?);
                     }
                 }
-                () = tokio::time::sleep_until(self.until) => return Err(self.fault.take().unwrap_or(Fault::Deadline)),
+                () = tokio::time::sleep_until(self.until) => return Err(self.late()),
             }
         }
         Ok(None)
