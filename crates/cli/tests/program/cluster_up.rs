@@ -103,7 +103,7 @@ fn a_cluster_for_trial_starts_takes_over_stops_and_starts_again() {
         if signal == "TERM" {
             let shown = meridian(&["cluster", "status", "--dir", folder.path().to_str().unwrap()]).ended(0).out;
             // Whichever had the lease last.
-            for words in ["gave its lease up", "does not run", "no readers"] {
+            for words in ["gave its lease up", "does not run", "no readers", "partitions"] {
                 assert!(shown.contains(words), "{words:?} in {shown}");
             }
         }

@@ -56,8 +56,20 @@ fn collections(found: &Cluster, out: &mut dyn Write) -> io::Result<()> {
     if found.collections.is_empty() {
         return writeln!(out, "\nno collections");
     }
-    let head =
-        ["tenant", "collection", "manifest", "segments", "rows", "size", "unflushed", "complete", "pinned", "error"];
+    let head = [
+        "tenant",
+        "collection",
+        "partitions",
+        "epoch",
+        "manifest",
+        "segments",
+        "rows",
+        "size",
+        "unflushed",
+        "complete",
+        "pinned",
+        "error",
+    ];
     let mut table = Table::new(head).whole_unless_shown();
     for one in &found.collections {
         let number = |n: Option<u64>| n.map(|n| n.to_string()).unwrap_or_default();
@@ -75,6 +87,8 @@ fn collections(found: &Cluster, out: &mut dyn Write) -> io::Result<()> {
         table.push(vec![
             one.tenant.clone(),
             one.collection.clone(),
+            number(one.partitions),
+            number(one.epoch),
             one.manifest.clone().unwrap_or_default(),
             number(one.segments),
             number(one.rows),
