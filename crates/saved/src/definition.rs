@@ -11,6 +11,7 @@ use meridian_model::policy::access::Pattern;
 use meridian_model::{FenceTransition, Invalid};
 use reqwest::Url;
 use serde_json::{Map, Value, json};
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,12 +31,19 @@ const POLL_MAX_S: u64 = 31 * 86_400;
 const SECRET_BYTES: (usize, usize) = (8, 200);
 
 /// Where packets are sent.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Webhook {
     /// The URL that packets are sent to.
     pub url: Url,
     /// Key of the signatures.
     pub secret: String,
+}
+
+impl fmt::Debug for Webhook {
+    /// Names the host alone: the rest of the URL may hold a secret too.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a webhook at {:?}", self.url.host_str())
+    }
 }
 
 /// A saved search as its client defines it.
@@ -231,6 +239,8 @@ mod tests {
         let again = Definition::read(&Value::Object(same.written()), &settings, &saved).expect("reads back");
         assert_eq!(again.written(), same.written());
         assert!(!Value::Object(same.shown()).to_string().contains("longer than"));
+        let told = format!("{same:?}");
+        assert!(told.contains("example.org") && !told.contains("longer than") && !told.contains("org/x"), "{told}");
         let outside = json!({"keywords": "flood", "providers": ["usgs-earthquakes"]});
         assert!(!Definition::read(&outside, &settings, &saved).expect("a definition").reads_collections());
     }

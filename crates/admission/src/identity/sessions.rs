@@ -164,6 +164,12 @@ impl Sessions {
     }
 }
 
+/// Returns whether a tenant with `own` of `all` sessions may begin no other. It may have as many as are free, so that
+/// some are left to others: a tenant whose issuer names any number of users could otherwise take all of them.
+fn is_full(all: usize, own: usize) -> bool {
+    all + own >= SESSIONS_MAX
+}
+
 /// Returns the login of the user with this id.
 fn login_of<'s>(state: &'s State, by_id: Option<&HashMap<&str, &'s Login>>, id: &str) -> Option<&'s Login> {
     match by_id {
@@ -223,7 +229,7 @@ impl Registry {
     /// [`Fault::Moved`] if its user may have changed since `state`.
     pub(super) fn enter(&self, seen: &mut u64, state: &Arc<State>, session: Session) -> Result<Arc<Session>, Fault> {
         let put = RecordChange::put(record(KINDS.session, session.id()), session.record.written()?);
-        self.make_room(seen, &session.caller.name)?;
+        self.make_room(seen, &session.caller)?;
         // If another process committed first, its changes have been applied.
         if !Arc::ptr_eq(state, &self.now.load_full()) {
             return Err(Fault::Moved);
@@ -235,22 +241,25 @@ impl Registry {
         Ok(session)
     }
 
-    /// Ends the least recently used session of a user at the limit; `user` is the name of its caller. The caller holds
-    /// `changing`.
-    fn make_room(&self, seen: &mut u64, user: &str) -> Result<(), Fault> {
-        let (count, mut own) = {
+    /// Ends the least recently used session of a user at the limit; `user` is its identity in the new one. The caller
+    /// holds `changing`.
+    fn make_room(&self, seen: &mut u64, user: &Identity) -> Result<(), Fault> {
+        let (count, of_tenant, mut own) = {
             let sessions = self.sessions.map.read();
-            let of_user = sessions.values().filter(|session| *session.caller.name == *user);
+            let callers = sessions.values().map(|session| &session.caller);
+            // Operators belong to no tenant, and so share their limit.
+            let of_tenant = callers.filter(|one| one.is_operator() == user.is_operator() && one.tenant == user.tenant);
+            let of_user = sessions.values().filter(|session| session.caller.name == user.name);
             let own = of_user.map(|session| (session.seen.load(Ordering::Relaxed), session.record.id.clone()));
-            (sessions.len(), own.collect::<Vec<_>>())
+            (sessions.len(), of_tenant.count(), own.collect::<Vec<_>>())
         };
         own.sort_unstable();
         if own.len() >= SESSIONS_OF_USER_MAX {
             let (_, oldest) = &own[0];
             return self.forget(seen, &self.sessions.take(|session| session.record.id == *oldest));
         }
-        match count >= SESSIONS_MAX {
-            true => Err(Invalid::new(format!("there are {SESSIONS_MAX} sessions, the limit: try again later")).into()),
+        match is_full(count, of_tenant) {
+            true => Err(Invalid::new(format!("there are {count} sessions, the limit: try again later")).into()),
             false => Ok(()),
         }
     }
@@ -340,4 +349,18 @@ pub(super) fn new_secret() -> Result<secret::NewSecret, Fault> {
 /// text is not that of a session.
 pub fn derived(text: &str, purpose: &str) -> Option<String> {
     Parts::read(PREFIX, text).map(|parts| parts.derive(purpose))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sessions_of_a_tenant_leave_some_to_others() {
+        let fill = |others: usize| (0..=SESSIONS_MAX).find(|own| is_full(others + own, *own)).unwrap();
+        let first = fill(0);
+        let second = fill(first);
+        assert_eq!((first, second), (SESSIONS_MAX / 2, SESSIONS_MAX / 4));
+        assert!(fill(first + second) > 0);
+    }
 }

@@ -4,6 +4,7 @@ use crate::protocol::host_name::HostName;
 use meridian_saved::{SLOTS, Slot};
 use reqwest::{Certificate, Client, Url};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -19,7 +20,7 @@ const IDLE: Duration = Duration::from_secs(10);
 const HEARD: Duration = Duration::from_secs(2);
 
 /// Another gateway.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Gateway {
     /// Its URL for other gateways, without a trailing slash.
     pub url: Arc<str>,
@@ -43,7 +44,6 @@ pub enum SlotRunner {
 pub type SlotRunners = [SlotRunner; SLOTS as usize];
 
 /// The other gateways, and the runner of each slot's saved searches.
-#[derive(Debug)]
 pub struct Gateways {
     /// The number of this gateway: random, and the first half of the ids of its searches.
     number: u64,
@@ -186,6 +186,19 @@ fn is_same(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && a.iter().zip(b).fold(0, |differ, (a, b)| differ | (a ^ b)) == 0
 }
 
+impl fmt::Debug for Gateway {
+    /// Without its key, which stands for any client.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the gateway {:?}", self.url)
+    }
+}
+
+impl fmt::Debug for Gateways {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the gateway {} of {:?}", self.number, *self.others.borrow())
+    }
+}
+
 impl RelayOrigin {
     /// Formats the header for the next gateway.
     pub fn written(&self, key: &str) -> String {
@@ -252,6 +265,15 @@ mod tests {
         tokio::task::yield_now().await;
         gateways.set_others(BTreeMap::from([(1, other.clone())]));
         assert_eq!(finding.await.unwrap(), Some(other));
+    }
+
+    #[test]
+    fn no_key_of_a_gateway_is_in_its_debug_text() {
+        let gateways = gateways();
+        let other = Gateway { url: "http://10.0.0.1:7117".into(), key: "another secret".into() };
+        gateways.set_others(BTreeMap::from([(1, other)]));
+        let told = format!("{gateways:?}");
+        assert!(told.contains("10.0.0.1") && !told.contains("secret"), "{told}");
     }
 
     #[test]

@@ -2,13 +2,14 @@
 
 use crate::contract::Files;
 use crate::protocol::params::Params;
-use crate::protocol::problem::Result;
+use crate::protocol::problem::{Kind, Problem, Result};
 use crate::request::blocking;
 use crate::request::context::Context;
-use crate::request::dispatch::Path;
+use crate::request::dispatch::{CHALLENGE, Path};
 use crate::request::errors;
 use crate::request::scope::Scope;
 use crate::response::respond;
+use axum::http::header;
 use axum::response::Response;
 use meridian_model::time;
 use std::path;
@@ -16,6 +17,11 @@ use std::path;
 /// `POST /collections/{c}/files`: archives everything, and lists the files that hold exactly the events of the returned
 /// snapshot. Programs on this machine get absolute paths; others get paths within the data folder.
 pub async fn post(state: Scope, Path(name): Path<String>, context: Context) -> Result<Response> {
+    // It flushes and archives, and the files stay for an hour: that is more than an operator opens to everyone.
+    if state.caller().is_anonymous() {
+        let detail = "a list of files makes the server write: send a token, as Authorization: Bearer TOKEN";
+        return Err(Problem::new(Kind::Unauthorized, detail).header(header::WWW_AUTHENTICATE, CHALLENGE.clone()));
+    }
     let collection = state.collection(&name)?;
     let mut params = Params::parse(context.query.as_deref())?;
     let timeout = params.take_timeout()?;

@@ -144,7 +144,7 @@ pub async fn document(
 }
 
 /// Estimates the bytes taken by the parts of a JSON value.
-fn weight(value: &Value) -> usize {
+pub fn weight(value: &Value) -> usize {
     // A member takes its key, its value and a hash, and about two slots of a table. The min allocation is four.
     const MEMBER_BYTES: usize = size_of::<String>() + size_of::<Value>() + 4 * size_of::<u64>();
     match value {

@@ -88,6 +88,7 @@ pub async fn list(state: Scope, context: Context) -> Result<Response> {
         return Ok(response);
     }
     let own = serde_json::to_value(&answer).map_err(Problem::internal)?;
+    let (others, _held): (Vec<_>, Vec<_>) = others.into_iter().unzip();
     let pages = others.into_iter().chain([own]);
     respond::json("application/json", &pages::joined(pages, limit, |last| json!(next(last))))
 }

@@ -65,11 +65,13 @@ impl Callers {
         let default = registry.ledger(DEFAULT_TENANT).unwrap_or_else(|| Arc::new(Ledger::new(DEFAULT_TENANT)));
         let caller = |grant, name| Arc::new(Identity::of(&default, grant, name));
         let nothing = Grant { role: Role::Reader, collections: Pattern::none() };
+        let mut nobody = Identity::new(DEFAULT_TENANT, nothing, "nobody");
+        // Of no tenant: these requests are not charged to one, take none of its turns, and do not change its weight.
+        nobody.ledger = Arc::new(Ledger::new(""));
         Callers {
             socket: caller(Grant::over_all(Role::Operator), "socket"),
             local: caller(Grant::over_all(Role::Operator), LOCAL),
-            // Not charged, since there is no tenant behind these requests.
-            nobody: Arc::new(Identity::new(DEFAULT_TENANT, nothing, "nobody")),
+            nobody: Arc::new(nobody),
         }
     }
 
@@ -280,5 +282,28 @@ impl Deref for AppState {
 
     fn deref(&self) -> &StateInner {
         &self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use meridian_admission::gate::{Account, Class};
+    use meridian_backend::{Embedded, Seams};
+    use meridian_store::{Options, Store};
+
+    #[tokio::test]
+    async fn requests_without_a_credential_take_no_turns_of_a_tenant() {
+        let seams = Seams::real();
+        let store = Arc::new(Store::open(Options::ephemeral(), seams.clone()).unwrap());
+        let state = AppState::new(Embedded::new(store), &seams, ServerConfig::default()).unwrap();
+        let running = |caller: &Caller| {
+            let account = Account { ledger: caller.ledger.clone(), class: Class::Interactive, is_write: false };
+            let _permit = state.gate.try_enter(account).unwrap();
+            let of_default = state.gate.by_tenant().into_iter().find(|(tenant, _)| **tenant == *DEFAULT_TENANT);
+            (state.gate.counts().running, of_default.map_or(0, |(_, (running, _))| running))
+        };
+        assert_eq!(running(&state.callers.nobody), (1, 0));
+        assert_eq!(running(&state.callers.local), (1, 1));
     }
 }

@@ -271,6 +271,8 @@ fn without_a_credential_public_routes_and_opened_collections_alone_are_served() 
         let what = format!("{} {}", row.method, row.path);
         let own = asked(row, "ships");
         match &*row.needs {
+            // A list of files makes the server write.
+            "read collection" if row.method == "POST" => drop(own.problem(401)),
             "read collection" | "read collections" => {
                 assert!(![401, 403].contains(&own.status), "{what}: {}", own.text());
             }

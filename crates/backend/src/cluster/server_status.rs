@@ -4,6 +4,7 @@ use meridian_model::policy::part::Needs;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// A server's status report. It is rewritten while the server runs, and is a hint: nothing that is stored depends on
 /// it.
@@ -29,7 +30,7 @@ pub struct ServerStatus {
 }
 
 /// How other gateways reach one.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GatewayEndpoint {
     /// Its number, which is part of the ids of its searches.
     pub number: u64,
@@ -37,6 +38,13 @@ pub struct GatewayEndpoint {
     pub url: String,
     /// Key by which it recognises requests of other gateways. Every process that can read the bucket knows it.
     pub key: String,
+}
+
+impl fmt::Debug for GatewayEndpoint {
+    /// Without its key, which stands for any client.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the gateway {} at {:?}", self.number, self.url)
+    }
 }
 
 /// The work of a server. Sums count from its start.
@@ -128,6 +136,13 @@ impl ServerStatus {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_key_is_in_the_debug_text_of_a_report() {
+        let gateway = GatewayEndpoint { number: 7, url: "http://10.0.0.1:7117".to_owned(), key: "a secret".to_owned() };
+        let told = format!("{:?}", ServerStatus { gateway: Some(gateway), ..ServerStatus::default() });
+        assert!(told.contains("10.0.0.1") && !told.contains("secret"), "{told}");
+    }
 
     #[test]
     fn a_statement_is_read_back_and_what_is_none_says_nothing() {

@@ -30,8 +30,7 @@ impl Searches {
             Some(bytes) => control.reading_at_most(bytes),
             None => control,
         };
-        let found = tokio::task::spawn_blocking(move || locate(collection.as_ref(), &name, &control)).await;
-        match found.map_err(|e| Refusal::Failed(e.to_string()))? {
+        match look_up(control, move |control| locate(collection.as_ref(), &name, control)).await? {
             Ok((lon, lat)) => {
                 question.place = Some(Location::Area(Area::Circle { lon, lat, radius_m }));
                 Ok(question)
@@ -60,5 +59,54 @@ impl Searches {
         let view = view.clone();
         let ready = tokio::task::spawn_blocking(move || result_store.prepare(&view, &keep)).await;
         ready.map_err(|e| Refusal::Failed(e.to_string()))?
+    }
+}
+
+/// Cancels a lookup when its request is dropped.
+struct CancelOnDrop(CancelFlag);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}
+
+/// Runs a lookup where blocking is allowed. It ends when its client leaves: the slot of its search, which bounds the
+/// number of lookups, is then another's.
+async fn look_up<T: Send + 'static>(
+    control: Control,
+    work: impl FnOnce(&Control) -> T + Send + 'static,
+) -> Result<T, Refusal> {
+    let _guard = CancelOnDrop(control.cancel_flag().clone());
+    let found = tokio::task::spawn_blocking(move || work(&control)).await;
+    found.map_err(|e| Refusal::Failed(e.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use meridian_store::seams::Seams;
+    use tokio::sync::oneshot;
+    use tokio::time::Duration;
+
+    #[tokio::test]
+    async fn a_lookup_ends_when_its_client_leaves() {
+        let (begins, begun) = oneshot::channel();
+        let (ends, ended) = oneshot::channel();
+        let control = Control::new(Seams::real().clock, Duration::from_secs(60), CancelFlag::new());
+        let request = tokio::spawn(look_up(control, move |control| {
+            let _ = begins.send(());
+            let why = loop {
+                match control.check() {
+                    Ok(()) => std::thread::yield_now(),
+                    Err(why) => break why,
+                }
+            };
+            let _ = ends.send(why);
+        }));
+        begun.await.expect("a lookup");
+        request.abort();
+        let why = ended.await.expect("its end");
+        assert!(matches!(why, QueryError::Cancelled), "{why}");
     }
 }

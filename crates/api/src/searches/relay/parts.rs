@@ -4,10 +4,14 @@
 use super::{HEADER, nobody, passed_on, relayed};
 use crate::cluster::gateways::SlotRunner;
 use crate::protocol::problem::{Kind, Problem, Result};
+use crate::request::body::weight;
 use crate::request::context::Context;
+use crate::request::overload::no_room;
+use crate::request::scope::Scope;
 use crate::state::AppState;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::Response;
+use meridian_admission::ByteShare;
 use meridian_saved::{SLOTS, Slot};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -37,12 +41,14 @@ pub fn say_slots(context: &Context, slots: &BTreeSet<Slot>, response: &mut Respo
     }
 }
 
-/// Sends the same request with GET to the other gateways that run saved searches, and returns their responses as JSON.
-/// Returns nothing for a relayed request. `own` are the slots covered by this gateway.
+/// Sends the same request with GET to the other gateways that run saved searches, and returns their responses as JSON,
+/// each with its share of the memory for responses. Returns nothing for a relayed request. `own` are the slots covered
+/// by this gateway.
 ///
 /// # Errors
-/// 503 if a gateway does not respond, or if the responses do not cover every slot: one has no runner, or is moving.
-pub async fn of_others(state: &AppState, context: &Context, own: &BTreeSet<Slot>) -> Result<Vec<Value>> {
+/// 503 if a gateway does not respond, if there is no memory for its response, or if the responses do not cover every
+/// slot: one has no runner, or is moving.
+pub async fn of_others(state: &Scope, context: &Context, own: &BTreeSet<Slot>) -> Result<Vec<(Value, ByteShare)>> {
     let Some(gateways) = state.config.gateways.clone().filter(|_| !context.headers.contains_key(&HEADER)) else {
         return Ok(Vec::new());
     };
@@ -64,10 +70,11 @@ pub async fn of_others(state: &AppState, context: &Context, own: &BTreeSet<Slot>
         OF_WHOLE.iter().for_each(|name| drop(headers.remove(*name)));
         let request = gateways.client().get(format!("{}{}{query}", gateway.url, context.path)).headers(headers);
         let request = request.header(&HEADER, relayed.written(&gateway.key));
+        let held = state.answers().empty();
         answers.spawn(timeout_at(deadline, async move {
             let answer = request.send().await?.error_for_status()?;
             let slots = slots_in(answer.headers());
-            Ok::<_, reqwest::Error>((slots, answer.bytes().await?))
+            Ok::<_, reqwest::Error>((slots, received(answer, held).await?))
         }));
     }
     let silent = |why: String| {
@@ -75,15 +82,37 @@ pub async fn of_others(state: &AppState, context: &Context, own: &BTreeSet<Slot>
         let detail = "a gateway that runs saved searches does not answer: try again";
         Problem::new(Kind::Overloaded, detail)
     };
-    let (mut bodies, mut slots) = (Vec::new(), own.clone());
+    let (mut pages, mut slots) = (Vec::new(), own.clone());
     while let Some(answer) = answers.join_next().await {
         let answer = answer.map_err(Problem::internal)?.map_err(|_| silent("the time is over".to_owned()))?;
-        let (of, body) = answer.map_err(|error| silent(error.to_string()))?;
+        let (of, part) = answer.map_err(|error| silent(error.to_string()))?;
         slots.extend(of);
-        bodies.push(serde_json::from_slice(&body).map_err(|error| silent(error.to_string()))?);
+        // The permit was given back, so nothing else bounds how many requests hold the pages of all gateways.
+        let (body, mut held) = part.ok_or_else(|| no_room(state))?;
+        let page: Value = serde_json::from_slice(&body).map_err(|error| silent(error.to_string()))?;
+        let (read, kept) = (held.bytes(), weight(&page));
+        if !held.try_grow(read + kept) {
+            return Err(no_room(state));
+        }
+        drop(body);
+        held.shrink(read);
+        pages.push((page, held));
     }
     // A slot that moved meanwhile may be missing from every response.
-    if slots.len() < usize::from(SLOTS) { Err(nobody()) } else { Ok(bodies) }
+    if slots.len() < usize::from(SLOTS) { Err(nobody()) } else { Ok(pages) }
+}
+
+/// Reads the body of a response. It takes its memory as it arrives; `None` if there is too little.
+async fn received(mut answer: reqwest::Response, mut held: ByteShare) -> reqwest::Result<Option<(Vec<u8>, ByteShare)>> {
+    let mut body = Vec::new();
+    while let Some(piece) = answer.chunk().await? {
+        // A vector that grows may have room for twice its bytes.
+        if !held.try_grow(2 * (body.len() + piece.len())) {
+            return Ok(None);
+        }
+        body.extend_from_slice(&piece);
+    }
+    Ok(Some((body, held)))
 }
 
 /// Parses the slots covered by a response.
@@ -91,4 +120,22 @@ fn slots_in(headers: &HeaderMap) -> BTreeSet<Slot> {
     let numbers = headers.get(&SLOTS_OF).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let said = |slot: &Slot| numbers.split(',').any(|number| number.parse() == Ok(slot.number()));
     Slot::all().filter(said).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use meridian_admission::ByteBudget;
+
+    #[tokio::test]
+    async fn a_part_of_another_gateway_takes_memory_or_is_refused() {
+        let answer = || reqwest::Response::from(axum::http::Response::new("x".repeat(1_000)));
+        let budget = ByteBudget::new(4_000);
+        let (body, held) = received(answer(), budget.empty()).await.unwrap().unwrap();
+        assert_eq!(body.len(), 1_000);
+        assert!(budget.held() >= 1_000);
+        drop(held);
+        assert_eq!(budget.held(), 0);
+        assert!(received(answer(), ByteBudget::new(500).empty()).await.unwrap().is_none());
+    }
 }
