@@ -298,6 +298,34 @@ describe('a file', () => {
   });
 });
 
+describe('the ids of a file', () => {
+  const at = { type: 'Point', coordinates: [1, 2] };
+  const contentOf = (...features) => files.read.readFile(JSON.stringify({ type: 'FeatureCollection', features: features.map(([id, properties]) => ({ type: 'Feature', id, geometry: at, properties })) }));
+  const schema = (content) => files.load.schemaOf(content).properties;
+
+  it('are the ids of a new collection if all are distinct, else texts; none is lost', () => {
+    const own = contentOf(['a', { n: 1 }], [7, { n: 2 }]);
+    assert.deepEqual(schema(own).id, { type: 'string', 'x-ogc-role': 'id' });
+    assert.deepEqual([...files.load.bodiesOf(own)].join('\n').split('\n').map((line) => JSON.parse(line).id), ['a', 7]);
+    for (const content of [contentOf(['a', {}], ['a', {}]), contentOf(['a', {}], [undefined, {}]), contentOf(['a', { id: 'x' }], ['b', { id: 'y' }])]) {
+      assert.deepEqual(schema(content).feature_id, { type: 'string' });
+      assert.equal(schema(content).id?.['x-ogc-role'], undefined);
+    }
+    assert.deepEqual(Object.keys(schema(contentOf([undefined, { n: 1 }]))), ['geometry', 'n']);
+  });
+
+  it('in a column of more digits than numbers have stay texts', () => {
+    const { fields, features } = files.read.readFile('lon,lat,mmsi,key\n1,2,211234567,1234567890123456789\n1,3,211234568,12\n');
+    assert.deepEqual(fields.map(({ name, kind }) => `${name}:${kind}`), ['mmsi:int', 'key:text']);
+    assert.equal(features[0].properties.key, '1234567890123456789');
+  });
+
+  it('and a time that some events lack is none of the collection', () => {
+    const { seen } = schema(files.read.readFile('lon,lat,seen\n1,2,2024-05-01T10:00:00Z\n1,3,\n'));
+    assert.deepEqual(seen, { type: 'string', format: 'date-time' });
+  });
+});
+
 it('the frame of another page shows this view', () => {
   const text = page.embed.frameText(new URL('https://events.example/map#c=x&m=1/2/3'));
   assert.match(text, /src="https:\/\/events\.example\/map\?embed#c=x&amp;m=1\/2\/3"/);

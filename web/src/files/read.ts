@@ -64,7 +64,9 @@ function kindOf(values: readonly unknown[]): FileField['kind'] {
   if (all((v) => typeof v === 'boolean' || v === 'true' || v === 'false')) return 'bool';
   const numeric = (v: unknown): boolean => typeof v === 'number' || (typeof v === 'string' && /^-?(0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?$/.test(v));
   if (all((v) => numeric(v) && Number.isSafeInteger(Number(v)) && !/[.eE]/.test(String(v)))) return 'int';
-  if (all(numeric)) return 'float';
+  // As a number of JavaScript a whole number of more digits would become another one.
+  const isLong = (v: unknown): boolean => typeof v === 'string' && /^-?\d+$/.test(v) && !Number.isSafeInteger(Number(v));
+  if (all(numeric)) return values.some(isLong) ? 'text' : 'float';
   return all((v) => typeof v === 'string' && isTime(v)) ? 'time' : 'text';
 }
 

@@ -40,7 +40,12 @@ pub fn page_of(
     for (i, format) in EVENTS.iter().filter(|format| **format != Format::Html).enumerate() {
         let word = format.word();
         let href = links::with(if format.is_bulk() { &all } else { &bare }, "f", word);
-        let _ = write!(body, "{}<a href=\"{}\">{word}</a>", if i > 0 { ", " } else { "" }, escape(&href));
+        // The URL ends in `items`, which a browser would name every file.
+        let file = match format.is_bulk() {
+            true => format!(" download=\"{}.{}\"", escape(name), format.extension()),
+            false => String::new(),
+        };
+        let _ = write!(body, "{}<a href=\"{}\"{file}>{word}</a>", if i > 0 { ", " } else { "" }, escape(&href));
     }
     let _ = write!(body, ". <a href=\"{}\">On the map</a>.</p>", escape(&map_of(name)));
     body.push_str("<div class=\"wide list\" tabindex=\"0\"><table><thead><tr><th>id</th>");

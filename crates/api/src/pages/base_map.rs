@@ -4,6 +4,7 @@
 use crate::config::BaseMap;
 use crate::protocol::problem::{Kind, Problem, Result};
 use crate::protocol::range::Range;
+use crate::protocol::tags;
 use crate::request::scope::Scope;
 use crate::response::respond;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -15,6 +16,9 @@ use std::path::Path;
 /// Max bytes of a part. A client that requests more gets the first bytes and reads on (RFC 9110, 15.3.7). Directories
 /// and tiles are far smaller.
 const PART_BYTES_MAX: u64 = 8 << 20;
+/// Bytes of the header of a tile file. It names the offset and the length of every section that follows, so another
+/// file has another one.
+const HEAD_BYTES: u64 = 127;
 
 /// `GET /base-map.pmtiles`: a part of the file.
 pub async fn get(state: Scope, headers: HeaderMap) -> Result<Response> {
@@ -29,8 +33,9 @@ pub async fn get(state: Scope, headers: HeaderMap) -> Result<Response> {
     let (disk, path) = (state.disk.clone(), path.clone());
     let read = tokio::task::spawn_blocking(move || read_part(&*disk, &path, asked));
     let part = read.await.map_err(Problem::internal)?;
-    let (length, found) = part.map_err(|error| Problem::internal(format!("the base map cannot be read: {error}")))?;
-    let Some(Part { from, bytes }) = found else {
+    let TileFile { length, head, part } =
+        part.map_err(|error| Problem::internal(format!("the base map cannot be read: {error}")))?;
+    let Some(Part { from, bytes }) = part else {
         let detail = format!("the file has {length} bytes, none of them in the range");
         let whole = HeaderValue::from_str(&format!("bytes */{length}")).map_err(Problem::internal)?;
         return Err(Problem::new(Kind::RangeNotSatisfiable, detail).header(header::CONTENT_RANGE, whole));
@@ -39,9 +44,20 @@ pub async fn get(state: Scope, headers: HeaderMap) -> Result<Response> {
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/vnd.pmtiles"));
     headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("public, max-age=3600"));
+    // A client that holds parts of a file must learn that this is another one (RFC 9110, 15.3.7).
+    tags::of_bytes(&mut headers, &[&head[..], &length.to_le_bytes()].concat());
     let last = (from + bytes.len() as u64).saturating_sub(1);
     respond::insert(&mut headers, header::CONTENT_RANGE, &format!("bytes {from}-{last}/{length}"));
     Ok((StatusCode::PARTIAL_CONTENT, headers, bytes).into_response())
+}
+
+/// What is read of a tile file.
+struct TileFile {
+    length: u64,
+    /// Its first bytes.
+    head: Vec<u8>,
+    /// `None` if the requested part lies beyond the end.
+    part: Option<Part>,
 }
 
 /// A part of a file.
@@ -51,12 +67,18 @@ struct Part {
     bytes: Vec<u8>,
 }
 
-/// Reads the length of a file, and the requested part; `None` if that lies beyond the end.
-fn read_part(disk: &dyn Disk, path: &Path, asked: Range) -> io::Result<(u64, Option<Part>)> {
+/// Reads the length and the header of a file, and the requested part.
+fn read_part(disk: &dyn Disk, path: &Path, asked: Range) -> io::Result<TileFile> {
     let file = disk.open(path, OpenMode::Read)?;
     let length = file.len()?;
-    let Some((from, to)) = asked.within(length) else { return Ok((length, None)) };
-    let mut bytes = vec![0; (to - from).min(PART_BYTES_MAX) as usize];
-    file.read_at(from, &mut bytes)?;
-    Ok((length, Some(Part { from, bytes })))
+    let read = |from: u64, bytes: u64| {
+        let mut read = vec![0; bytes as usize];
+        file.read_at(from, &mut read).map(|()| read)
+    };
+    let head = read(0, length.min(HEAD_BYTES))?;
+    let part = match asked.within(length) {
+        None => None,
+        Some((from, to)) => Some(Part { from, bytes: read(from, (to - from).min(PART_BYTES_MAX))? }),
+    };
+    Ok(TileFile { length, head, part })
 }

@@ -24,6 +24,13 @@ fn the_file_of_tiles_is_served_in_parts() {
     let all = part("bytes=0-");
     assert_eq!((all.status, all.header("content-range")), (206, "bytes 0-8388607/9000000"));
     assert_eq!(part("bytes=9000000-").status, 416);
+    // All parts have the tag of their file, and those of its successor another one: no client mixes them.
+    let tag = first.header("etag").to_owned();
+    assert!(tag.starts_with('"') && [last.header("etag"), all.header("etag")] == [&*tag, &*tag], "{tag}");
+    std::fs::write(&path, [&content[..], b"more"].concat()).unwrap();
+    assert_ne!(part("bytes=100-199").header("etag"), tag);
+    std::fs::write(&path, [&b"other"[..], &content[5..]].concat()).unwrap();
+    assert_ne!(part("bytes=100-199").header("etag"), tag);
     assert_eq!(server.ask("GET", "/base-map.pmtiles", &[], b"").status, 400);
     // A missing file is the server's fault.
     drop(folder);

@@ -216,6 +216,12 @@ fn pages_escape_what_clients_wrote() {
     }
     let page = server.ask("GET", "/collections/notes/items", &[("accept", "text/html,*/*;q=0.8")], b"");
     assert!(page.text().contains("&lt;script&gt;"), "{}", page.text());
+    // A browser saves what the page links to under a name that tells what it is.
+    for (format, file) in [("csv", "notes.csv"), ("parquet", "notes.parquet"), ("flatgeobuf", "notes.fgb")] {
+        let link = format!("f={format}\" download=\"{file}\">{format}</a>");
+        assert!(page.text().contains(&link), "{link} in {}", page.text());
+    }
+    assert!(page.text().contains("f=json\">json</a>"), "{}", page.text());
 }
 
 #[test]

@@ -5,13 +5,15 @@ use super::kinds;
 use crate::columns::{Column, Texts};
 use crate::error::Fault;
 use crate::geo_metadata::GeoColumns;
-use crate::options::ReadOptions;
+use crate::options::{ReadOptions, Unknown};
 use crate::read::columnar::Batches;
+use crate::roles::list;
 use crate::survey::Survey;
 use crate::wkt;
-use arrow_array::Array;
+use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType;
 use meridian_model::Invalid;
+use std::collections::BTreeSet;
 
 /// Inspects the rows of record batches.
 pub(crate) fn columnar(mut batches: impl Batches, options: &ReadOptions, cut: bool) -> Result<Guess, Fault> {
@@ -19,6 +21,7 @@ pub(crate) fn columnar(mut batches: impl Batches, options: &ReadOptions, cut: bo
     let geo = GeoColumns::of(&schema, geo.as_deref()).map_err(Fault::stop)?;
     let mut guess = Guess::default();
     let mut positions = Vec::new();
+    let mut left_out = BTreeSet::new();
     for (position, field) in schema.fields().iter().enumerate() {
         if !geo.covering.contains(field.name()) {
             if guess.column(field.name(), positions.len(), options) != positions.len() {
@@ -41,7 +44,10 @@ pub(crate) fn columnar(mut batches: impl Batches, options: &ReadOptions, cut: bo
         let rows = batch.num_rows().min(options.sample_rows - guess.events as usize);
         for (column, &position) in positions.iter().enumerate() {
             let name = guess.columns[column].name.clone();
-            let values = Column::of(batch.column(position), &name).map_err(Fault::stop)?;
+            let Some(values) = values(batch.column(position), &name, options)? else {
+                left_out.insert(column);
+                continue;
+            };
             let is_shape = geo.geometry.as_ref() == Some(&name);
             // A column has its type even if it has no value.
             guess.columns[column].days =
@@ -51,9 +57,29 @@ pub(crate) fn columnar(mut batches: impl Batches, options: &ReadOptions, cut: bo
         }
         guess.events += rows as u64;
     }
+    if !left_out.is_empty() {
+        let names: Vec<String> = left_out.iter().map(|column| guess.columns[*column].name.clone()).collect();
+        guess.notes.push(format!("columns of types that are not kept are left out: {}", list(&names)));
+    }
+    // From the last on, as each one moves those behind it.
+    left_out.into_iter().rev().for_each(|column| drop(guess.columns.remove(column)));
     // Called last: a source may record notes while it is read.
     guess.notes.extend(batches.notes());
     Ok(guess)
+}
+
+/// Returns the values of a column; `None` if its type is not kept and unknown columns are left out.
+fn values(array: &ArrayRef, name: &str, options: &ReadOptions) -> Result<Option<Column>, Fault> {
+    match Column::of(array, name) {
+        Ok(values) => Ok(Some(values)),
+        // The type is kept, and a value is too large.
+        Err(mistake) if *array.data_type() == DataType::UInt64 => Err(Fault::stop(mistake)),
+        Err(_) if options.unknown == Unknown::Ignore => Ok(None),
+        Err(mistake) => {
+            let detail = format!("{}: --ignore-unknown leaves it out", mistake.detail);
+            Err(Fault::stop(Invalid { detail, ..mistake }))
+        }
+    }
 }
 
 fn kind_of_type(values: &Column) -> u8 {

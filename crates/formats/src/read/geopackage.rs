@@ -184,6 +184,13 @@ impl Source for GeoPackage {
             .and_then(|rows| rows.collect::<rusqlite::Result<Vec<_>>>())
             .map_err(|e| failed(&e))?;
         drop(statement);
+        // A column may have a name of the row number, which has three.
+        let is_free = |key: &&str| !columns.iter().any(|(name, ..)| name.eq_ignore_ascii_case(key));
+        let row_number = ["rowid", "_rowid_", "oid"].into_iter().find(is_free).ok_or_else(|| {
+            let layer = shorten(&layer);
+            let detail = format!("the layer {layer} has columns named rowid, _rowid_ and oid: {}", convert());
+            Fault::stop(Invalid::new(detail))
+        })?;
         for (name, kind, key) in columns {
             // Row ids are assigned by the writer and repeat in every file, so they are ids only if named so.
             if key > 0 && self.options.id.as_ref() != Some(&name) {
@@ -206,7 +213,10 @@ impl Source for GeoPackage {
             }
         }
         let names: String = self.columns.iter().map(|(name, _)| format!(", {}", quoted(name))).collect();
-        self.query = format!("SELECT rowid{names} FROM {} WHERE rowid > ?1 ORDER BY rowid LIMIT ?2", quoted(&layer));
+        let layer = quoted(&layer);
+        self.query = format!(
+            "SELECT {row_number}{names} FROM {layer} WHERE {row_number} > ?1 ORDER BY {row_number} LIMIT ?2"
+        );
         self.connection = Some(connection);
         Ok(self.columns.clone())
     }

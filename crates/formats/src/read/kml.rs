@@ -41,8 +41,19 @@ struct Placemark {
     several: bool,
     rings: Vec<Value>,
     coordinates: Option<Value>,
-    tracks: Vec<(Vec<String>, Vec<Value>)>,
+    tracks: Vec<Track>,
     field: Option<String>,
+    /// Whether a view of it is open: its time is that of the globe's time line, and not of the placemark.
+    in_view: bool,
+}
+
+/// The positions of a track, with the values beside them.
+#[derive(Default)]
+struct Track {
+    times: Vec<String>,
+    places: Vec<Value>,
+    /// The values of each field, one for each position.
+    arrays: Vec<(String, Vec<Value>)>,
 }
 
 impl Kml {
@@ -77,7 +88,7 @@ impl Kml {
                             continue;
                         }
                         "Folder" | "Document" => self.folders.push(None),
-                        "SimpleField" if self.types.len() < TYPED_MAX => {
+                        "SimpleField" | "SimpleArrayField" if self.types.len() < TYPED_MAX => {
                             if let Some((name, kind)) =
                                 attribute(&attributes, "name").zip(attribute(&attributes, "type"))
                             {
@@ -147,7 +158,13 @@ impl Placemark {
     fn opens(&mut self, name: &str, attributes: &[(String, String)]) {
         match name {
             "Data" | "SimpleData" => self.field = attribute(attributes, "name").map(str::to_owned),
-            "Track" => self.tracks.push(Default::default()),
+            "Track" => self.tracks.push(Track::default()),
+            "SimpleArrayData" => {
+                if let Some((track, name)) = self.tracks.last_mut().zip(attribute(attributes, "name")) {
+                    track.arrays.push((name.to_owned(), Vec::new()));
+                }
+            }
+            "LookAt" | "Camera" => self.in_view = true,
             "MultiGeometry" => self.several = true,
             "Polygon" => self.rings.clear(),
             _ => {}
@@ -163,8 +180,9 @@ impl Placemark {
     ) -> Result<(), Invalid> {
         match (name, parent) {
             ("name" | "description" | "address", "Placemark") => self.set(name, text.into()),
-            ("when", "TimeStamp") => self.set("time", moment(&text).into()),
-            ("begin" | "end", "TimeSpan") => self.set(name, moment(&text).into()),
+            ("LookAt" | "Camera", _) => self.in_view = false,
+            ("when", "TimeStamp") if !self.in_view => self.set("time", moment(&text).into()),
+            ("begin" | "end", "TimeSpan") if !self.in_view => self.set(name, moment(&text).into()),
             ("value", "Data") => {
                 if let Some(field) = self.field.take() {
                     let value = typed(&text, types.get(&field).map(String::as_str));
@@ -200,12 +218,17 @@ impl Placemark {
                 let rings = std::mem::take(&mut self.rings);
                 self.shapes.push(json!({"type": "Polygon", "coordinates": rings}));
             }
-            ("when", "Track") => self.tracks.last_mut().into_iter().for_each(|track| track.0.push(moment(&text))),
+            ("value", "SimpleArrayData") => {
+                if let Some((field, values)) = self.tracks.last_mut().and_then(|track| track.arrays.last_mut()) {
+                    values.push(typed(&text, types.get(field.as_str()).map(String::as_str)));
+                }
+            }
+            ("when", "Track") => self.tracks.last_mut().into_iter().for_each(|track| track.times.push(moment(&text))),
             ("coord", "Track") => {
                 let at = coordinates(&text.split_whitespace().collect::<Vec<_>>().join(","))?;
                 let at = at.get(0).cloned().unwrap_or(Value::Null);
                 if let Some(track) = self.tracks.last_mut() {
-                    track.1.push(at);
+                    track.places.push(at);
                 }
             }
             _ => {}
@@ -222,13 +245,23 @@ impl Placemark {
 
     fn features(mut self, id: Option<&str>) -> Result<Vec<Value>, Invalid> {
         let mut features = Vec::new();
-        for (times, places) in std::mem::take(&mut self.tracks) {
+        for Track { times, places, arrays } in std::mem::take(&mut self.tracks) {
             if times.len() != places.len() {
                 let detail = format!("a track of {} times and {} positions", times.len(), places.len());
                 return Err(Invalid::field("Track", detail));
             }
-            for (time, at) in times.into_iter().zip(places) {
+            let is_other = |(_, values): &&(String, Vec<Value>)| !values.is_empty() && values.len() != times.len();
+            if let Some((field, values)) = arrays.iter().find(is_other) {
+                let detail = format!("a track of {} times and {} values of this field", times.len(), values.len());
+                return Err(Invalid::field(shorten(field), detail));
+            }
+            for (n, (time, at)) in times.into_iter().zip(places).enumerate() {
                 let mut properties = self.properties.clone();
+                for (field, values) in &arrays {
+                    if let Some(value) = values.get(n).filter(|value| **value != "") {
+                        properties.insert(field.clone(), value.clone());
+                    }
+                }
                 properties.insert("time".to_owned(), time.into());
                 let geometry = if at.is_null() { at } else { json!({"type": "Point", "coordinates": at}) };
                 features.push(json!({"type": "Feature", "geometry": geometry, "properties": properties}));

@@ -1,17 +1,35 @@
 //! Files with missing companion files or missing content.
 
-use meridian_formats::{Format, ReadOptions, infer_path};
+use crate::common::shown::value;
+use meridian_formats::{BatchLimits, Format, ReadError, ReadOptions, infer_path, reader_of_path};
+use meridian_model::Batch;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Returns a point, written by GDAL in a format.
 fn written(folder: &Path, driver: &str, ending: &str) -> PathBuf {
+    written_with(folder, driver, ending, r#"{"n":1}"#)
+}
+
+/// Returns a point with these properties, written by GDAL in a format, texts of a Shapefile in Latin-1.
+fn written_with(folder: &Path, driver: &str, ending: &str, properties: &str) -> PathBuf {
     let (from, to) = (folder.join("events.geojson"), folder.join(format!("events.{ending}")));
-    let point = r#"{"type":"Feature","geometry":{"type":"Point","coordinates":[13,52]},"properties":{"n":1}}"#;
-    std::fs::write(&from, point).unwrap();
-    let run = Command::new("ogr2ogr").arg("-f").arg(driver).arg(&to).arg(&from).output().unwrap();
+    let point = r#"{"type":"Feature","geometry":{"type":"Point","coordinates":[13,52]},"properties":"#;
+    std::fs::write(&from, format!("{point}{properties}}}")).unwrap();
+    let mut command = Command::new("ogr2ogr");
+    if ending == "shp" {
+        command.args(["-lco", "ENCODING=ISO-8859-1"]);
+    }
+    let run = command.arg("-f").arg(driver).arg(&to).arg(&from).output().unwrap();
     assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
     to
+}
+
+/// Reads the events of a file with the schema that it suggests; `None` without an event.
+fn read(format: Format, file: &Path) -> Result<Option<Batch>, ReadError> {
+    let options = ReadOptions::default();
+    let schema = infer_path(format, file, &options)?.schema;
+    reader_of_path(format, file, schema.into(), &options)?.next_batch(&BatchLimits::default())
 }
 
 #[test]
@@ -44,4 +62,39 @@ fn a_geopackage_of_a_system_that_it_does_not_describe_is_refused() {
     // A system declared as unknown does not count as another one.
     database.execute_batch("UPDATE gpkg_geometry_columns SET srs_id = 0").unwrap();
     assert!(read().is_ok());
+}
+
+#[test]
+fn texts_of_a_shapefile_are_read_in_its_encoding_or_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = written_with(folder.path(), "ESRI Shapefile", "shp", r#"{"name":"Café","stars":"***"}"#);
+    let (table, named) = (file.with_extension("dbf"), file.with_extension("cpg"));
+    let mut bytes = std::fs::read(&table).unwrap();
+    let batch = read(Format::Shapefile, &file).unwrap().unwrap();
+    // Asterisks mean no value in a column of numbers only.
+    assert_eq!([value(&batch, "name", 0), value(&batch, "stars", 0)], ["\"Café\"", "\"***\""]);
+    // Neither a file nor the header names the encoding.
+    std::fs::remove_file(&named).unwrap();
+    bytes[29] = 0;
+    std::fs::write(&table, &bytes).unwrap();
+    let refusal = read(Format::Shapefile, &file).unwrap_err().to_string();
+    assert!(refusal.contains("not UTF-8") && refusal.contains(".cpg"), "{refusal}");
+    std::fs::write(&named, "windows-1252\n").unwrap();
+    let batch = read(Format::Shapefile, &file).unwrap().unwrap();
+    assert_eq!(value(&batch, "name", 0), "\"Café\"");
+}
+
+#[test]
+fn a_geopackage_column_named_as_the_row_number_takes_no_rows_away() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = written(folder.path(), "GPKG", "gpkg");
+    let database = rusqlite::Connection::open(&file).unwrap();
+    database.execute_batch("ALTER TABLE events ADD COLUMN RowID INTEGER").unwrap();
+    let batch = read(Format::GeoPackage, &file).unwrap().unwrap();
+    assert_eq!(batch.rows(), 1);
+    assert_eq!([value(&batch, "n", 0), value(&batch, "RowID", 0)], ["1", "null"]);
+    let others = "ALTER TABLE events ADD COLUMN _rowid_ INTEGER; ALTER TABLE events ADD COLUMN oid INTEGER";
+    database.execute_batch(others).unwrap();
+    let refusal = read(Format::GeoPackage, &file).unwrap_err().to_string();
+    assert!(refusal.contains("rowid, _rowid_ and oid") && refusal.contains("ogr2ogr"), "{refusal}");
 }

@@ -95,6 +95,38 @@ fn heights_are_refused_in_every_format_and_dropped_and_counted_where_asked() {
 }
 
 #[test]
+fn columns_of_types_that_are_not_kept_are_refused_or_left_out_and_named() {
+    let part = Arc::new(ArrowField::new("primary", DataType::Utf8, true));
+    let names = StructArray::from(vec![(part, Arc::new(StringArray::from(vec!["a"])) as ArrayRef)]);
+    let batch = RecordBatch::try_from_iter([
+        ("names", Arc::new(names) as ArrayRef),
+        ("n", Arc::new(arrow_array::Int64Array::from(vec![1]))),
+        ("ids", Arc::new(arrow_array::FixedSizeBinaryArray::try_from(vec![b"0123".as_slice()]).unwrap())),
+        ("x", Arc::new(Float64Array::from(vec![2.5]))),
+    ])
+    .unwrap();
+    let mut stream = arrow_ipc::writer::StreamWriter::try_new(Vec::new(), &batch.schema()).unwrap();
+    stream.write(&batch).unwrap();
+    let mut file = parquet::arrow::ArrowWriter::try_new(Vec::new(), batch.schema(), None).unwrap();
+    file.write(&batch).unwrap();
+    let ignores = ReadOptions { unknown: Unknown::Ignore, ..ReadOptions::default() };
+    for (format, bytes) in
+        [(Format::Arrow, stream.into_inner().unwrap()), (Format::GeoParquet, file.into_inner().unwrap())]
+    {
+        let look = |options: &ReadOptions| infer(format, Box::new(Cursor::new(bytes.clone())), options);
+        let refusal = look(&ReadOptions::default()).unwrap_err().to_string();
+        assert!(refusal.contains("names") && refusal.contains("--ignore-unknown"), "{format}: {refusal}");
+        let found = look(&ignores).unwrap();
+        let is_said = found.notes.iter().any(|note| note.ends_with("left out: names, ids"));
+        assert!(is_said, "{format}: {:?}", found.notes);
+        let fields: Vec<&str> = found.schema.fields.iter().map(|field| field.name.as_str()).collect();
+        assert_eq!(fields, ["n", "x"], "{format}");
+        let (batch, _) = read(format, &bytes, &Arc::new(found.schema.clone()), &ignores).unwrap();
+        assert_eq!(batch.rows(), 1, "{format}");
+    }
+}
+
+#[test]
 fn ids_that_cannot_be_kept_are_refused_or_dropped_and_counted() {
     let made = schema("n:Integer");
     let batch = RecordBatch::try_from_iter([

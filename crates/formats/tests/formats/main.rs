@@ -12,6 +12,7 @@ mod gpx_values;
 mod gtfs_rt_values;
 mod hostile;
 mod json;
+mod kml_values;
 #[cfg(feature = "geopackage")]
 mod lacking;
 mod left_out;

@@ -64,6 +64,17 @@ impl Format {
         }
     }
 
+    /// Returns the extension of a file of events in this format, as `meridian export` has it.
+    pub fn extension(self) -> &'static str {
+        match self {
+            Format::Json => "geojson",
+            Format::GeoJsonSeq => "geojsons",
+            Format::Arrow => "arrows",
+            Format::FlatGeobuf => "fgb",
+            same => same.word(),
+        }
+    }
+
     /// Returns the media type of events in this format.
     pub fn media_type(self) -> &'static str {
         match self {

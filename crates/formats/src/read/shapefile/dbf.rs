@@ -1,11 +1,11 @@
 //! The attributes of a Shapefile: a dBASE table.
 
+use super::encoding::TextEncoding;
 use crate::error::Fault;
 use crate::input::Input;
 use crate::read::table::{Cell, Kind, Row};
 use crate::reference::convert;
 use crate::values::blame;
-use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
 use meridian_model::Invalid;
 use meridian_model::civil::{civil_from_days, days_from_civil};
 use meridian_model::error::shorten;
@@ -14,12 +14,14 @@ use std::borrow::Cow;
 /// Bytes of the header and of the description of a field.
 const HEADER_BYTES: usize = 32;
 const FIELD_BYTES: usize = 32;
+/// Max bytes of the name of a field.
+const NAME_BYTES: usize = 10;
 
 /// Records, one at a time.
 pub(super) struct Dbf {
     input: Input,
     fields: Vec<Field>,
-    encoding: &'static Encoding,
+    encoding: TextEncoding,
     record_bytes: usize,
     records: u64,
     ordinal: u64,
@@ -58,7 +60,7 @@ impl Dbf {
             return Err(stop("not a .dbf file: its header has no fields"));
         }
         let rest = input.needed(header_bytes - HEADER_BYTES, 1, what)?;
-        let encoding = encoding_of(encoding, language);
+        let encoding = TextEncoding::of(encoding, language);
         let mut fields = Vec::new();
         // The first byte of a record marks it as deleted or not.
         let mut from = 1;
@@ -67,7 +69,7 @@ impl Dbf {
                 break;
             }
             let name = field[..11].split(|b| *b == 0).next().unwrap_or_default();
-            let name = encoding.decode_without_bom_handling(name).0.trim().to_owned();
+            let name = encoding.text(name, name.len() >= NAME_BYTES).map_err(Fault::stop)?.trim().to_owned();
             let (bytes, decimals) = (usize::from(field[16]), field[17]);
             let kind = match field[11] {
                 b'C' => Kind::Text,
@@ -111,17 +113,18 @@ impl Dbf {
     pub(super) fn set(&self, row: &mut Row, first: usize) -> Result<(), Invalid> {
         for (i, field) in self.fields.iter().enumerate() {
             let bytes = self.record.get(field.from..field.from + field.bytes).unwrap_or_default();
-            let text = self.text(bytes);
-            cell(field.kind, &text)
-                .and_then(|cell| cell.map_or(Ok(()), |cell| row.set(first + i, cell)))
-                .map_err(|e| blame(e, &field.name))?;
+            let put = |text: Cow<'_, str>| match cell(field.kind, &text)? {
+                Some(cell) => row.set(first + i, cell),
+                None => Ok(()),
+            };
+            self.text(bytes).and_then(put).map_err(|e| blame(e, &field.name))?;
         }
         Ok(())
     }
 
-    fn text<'a>(&self, bytes: &'a [u8]) -> Cow<'a, str> {
+    fn text<'a>(&self, bytes: &'a [u8]) -> Result<Cow<'a, str>, Invalid> {
         let end = bytes.iter().rposition(|b| !matches!(b, b' ' | 0)).map_or(0, |at| at + 1);
-        self.encoding.decode_without_bom_handling(&bytes[..end]).0
+        self.encoding.text(&bytes[..end], end == bytes.len())
     }
 }
 
@@ -129,8 +132,8 @@ impl Dbf {
 fn cell(kind: Kind, text: &str) -> Result<Option<Cell<'_>>, Invalid> {
     let bare = text.trim();
     let wrong = |expected: &str| Invalid::new(format!("{:?} where {expected} was expected", shorten(bare)));
-    // A number too wide for its field is written as asterisks.
-    if bare.is_empty() || bare.bytes().all(|b| b == b'*') {
+    // A number too wide for its field is written as asterisks; in a text they are what they seem.
+    if bare.is_empty() || kind != Kind::Text && bare.bytes().all(|b| b == b'*') {
         return Ok(None);
     }
     Ok(Some(match kind {
@@ -166,24 +169,4 @@ fn day(text: &str) -> Option<Option<i32>> {
     let days = days_from_civil(year, month, day);
     // A day that does not exist is converted to a different one.
     (civil_from_days(days) == (year, month, day)).then(|| i32::try_from(days).ok())
-}
-
-/// Returns the encoding that a `.cpg` file names, else that of the language in the header, else UTF-8.
-fn encoding_of(named: Option<&str>, language: u8) -> &'static Encoding {
-    let label = named.unwrap_or("").trim().trim_matches('\u{feff}');
-    if let Some(known) = Encoding::for_label(label.as_bytes()) {
-        return known;
-    }
-    let digits: String = label.chars().filter(char::is_ascii_digit).collect();
-    match (digits.as_str(), language) {
-        ("65001", _) => UTF_8,
-        // Undeclared text is mostly UTF-8 today.
-        ("", 0) => UTF_8,
-        ("", 0xc9) => Encoding::for_label(b"windows-1251").unwrap_or(WINDOWS_1252),
-        ("", 0xc8) => Encoding::for_label(b"windows-1250").unwrap_or(WINDOWS_1252),
-        ("", 0x4d) => Encoding::for_label(b"gbk").unwrap_or(WINDOWS_1252),
-        ("", 0x13) => Encoding::for_label(b"shift_jis").unwrap_or(WINDOWS_1252),
-        ("", _) => WINDOWS_1252,
-        (page, _) => Encoding::for_label(format!("windows-{page}").as_bytes()).unwrap_or(WINDOWS_1252),
-    }
 }

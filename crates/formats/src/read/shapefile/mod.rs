@@ -1,6 +1,7 @@
 //! Shapefile: shapes and attributes in separate files, or together in a zip archive.
 
 mod dbf;
+mod encoding;
 mod shp;
 
 use super::spool::archive;

@@ -1,0 +1,52 @@
+//! Values of KML placemarks and tracks.
+
+use crate::common::shown::value;
+use meridian_formats::{BatchLimits, Format, ReadError, ReadOptions, infer, reader};
+use meridian_model::Batch;
+use std::io::Cursor;
+
+/// Reads a document of these elements with the schema that it suggests.
+fn read(elements: &str) -> Result<Batch, ReadError> {
+    let text = format!("<kml xmlns:gx=\"http://www.google.com/kml/ext/2.2\"><Document>{elements}</Document></kml>");
+    let options = ReadOptions::default();
+    let schema = infer(Format::Kml, Box::new(Cursor::new(text.clone())), &options)?.schema;
+    let mut events = reader(Format::Kml, Box::new(Cursor::new(text)), schema.into(), &options)?;
+    Ok(events.next_batch(&BatchLimits::default())?.unwrap())
+}
+
+const POINT: &str = "<Point><coordinates>13,52</coordinates></Point>";
+
+#[test]
+fn the_time_of_a_view_is_none_of_its_placemark() {
+    let view = |name: &str, when: &str| format!("<{name}><gx:TimeStamp><when>{when}</when></gx:TimeStamp></{name}>");
+    let stamp = "<TimeStamp><when>1970-01-01T00:00:01Z</when></TimeStamp>";
+    for name in ["LookAt", "Camera"] {
+        let view = view(name, "2011-03-11T00:00:00Z");
+        let batch = read(&format!("<Placemark>{view}{stamp}{POINT}</Placemark>")).unwrap();
+        assert_eq!(value(&batch, "time", 0), "1000000", "{name}");
+        let batch = read(&format!("<Placemark><name>a</name>{view}{POINT}</Placemark>")).unwrap();
+        assert_eq!(value(&batch, "time", 0), "no such field", "{name}");
+    }
+}
+
+#[test]
+fn positions_of_a_track_have_the_values_beside_them() {
+    let schema = "<Schema id=\"s\"><gx:SimpleArrayField name=\"hr\" type=\"int\"/></Schema>";
+    let places = "<when>1970-01-01T00:00:01Z</when><when>1970-01-01T00:00:02Z</when>\
+                  <gx:coord>13 52 0</gx:coord><gx:coord>13 53 0</gx:coord>";
+    let track = |values: &str| {
+        let array = format!("<gx:SimpleArrayData name=\"hr\">{values}</gx:SimpleArrayData>");
+        let beside = format!("<ExtendedData><SchemaData schemaUrl=\"#s\">{array}</SchemaData></ExtendedData>");
+        format!("{schema}<Placemark><name>run</name><gx:Track>{places}{beside}</gx:Track></Placemark>")
+    };
+    let batch = read(&track("<gx:value>86</gx:value><gx:value>103</gx:value>")).unwrap();
+    assert_eq!(batch.rows(), 2);
+    for (row, at, rate) in [(0, "1000000", "86"), (1, "2000000", "103")] {
+        assert_eq!([value(&batch, "time", row), value(&batch, "hr", row)], [at, rate]);
+    }
+    let batch = read(&track("<gx:value></gx:value><gx:value>103</gx:value>")).unwrap();
+    assert_eq!([value(&batch, "hr", 0), value(&batch, "hr", 1)], ["null", "103"]);
+    let refusal = read(&track("<gx:value>86</gx:value>")).unwrap_err().to_string();
+    assert!(refusal.contains("hr") && refusal.contains("2 times and 1 values"), "{refusal}");
+    assert_eq!(read(&track("")).unwrap().rows(), 2);
+}
