@@ -2,6 +2,7 @@
 
 import numpy
 
+import questions as q
 from common import say
 from flood import prepare
 from rig import quantiles, users
@@ -22,7 +23,7 @@ def drift(options, edges):
             sampler = f'\n[[sampler]]\nkind = "prometheus"\nname = "store"\nurl = "{side.url}/metrics"\nmetrics = {list(METRICS.values())}\n'
             run = side.lab("drift", [users("flood", f'kind = "poisson", rate = {rate:.2f}', names)], text + sampler, options.drift_seconds)
             found[side.name] = tenths(run, options.drift_seconds)
-            say(f"{side.name}, drift: good/s {[round(one['goodput_s'], 1) for one in found[side.name]['tenths']]}, resident MB {[round(one['resident_mb']) for one in found[side.name]['tenths']]}")
+            say(f"{side.name}, drift: good/s {[round(one['goodput_s'], 1) for one in found[side.name]['tenths']]}, p99 ms {[round(one['admitted_ms']['p99']) for one in found[side.name]['tenths'] if one['admitted_ms']]}, resident MB {[round(one['resident_mb']) for one in found[side.name]['tenths']]}")
     return {"rows": options.rows, "seconds": options.drift_seconds, "times": TIMES, "rate": rate, "sides": found}
 
 
@@ -33,7 +34,9 @@ def tenths(run, seconds):
         mine = inside(run.due)
         sampled = lambda source, metric: [value for at, value in run.samples[source, metric] if inside(at)]
         middle = lambda values: float(numpy.median(values)) if values else None
-        parts.append({"goodput_s": float((run.good & mine).sum() / each), "admitted_ms": quantiles(run.wait[mine & ~run.refused & (run.outcome != 7)]), "refused": int((run.refused & mine).sum()),
+        admitted = mine & ~run.refused & (run.outcome != 7)
+        parts.append({"goodput_s": float((run.good & mine).sum() / each), "admitted_ms": quantiles(run.wait[admitted]), "refused": int((run.refused & mine).sum()),
+                      "kinds_ms": {kind: quantiles(run.wait[admitted & run.asking(f"{MIX} {kind}")]) for kind in q.MIXES[MIX]},
                       "unanswered": int((mine & numpy.isin(run.outcome, (5, 6, 7))).sum()), "resident_mb": (middle(sampled("target", "resident_bytes")) or 0) / 2**20,
                       **{name: middle(sampled("store", metric)) for name, metric in METRICS.items()}})
     return {"tenths": parts, "server_cpu_s": run.cpu_s, "slopes": {what: slope([one[what] for one in parts]) for what in ("goodput_s", "resident_mb")}
