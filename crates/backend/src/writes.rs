@@ -47,7 +47,7 @@ pub trait Writes: Debug + Send + Sync {
     /// Queues a write. Encodes the batch on the caller's thread, but waits for nothing. The future resolves when the
     /// write is durable and visible, or at the deadline. It must be awaited on a tokio runtime.
     ///
-    /// An invalid batch, or [`WriteError::Busy`] if the queue is full.
+    /// An invalid batch, or [`WriteError::Late`] if the queue is full.
     fn append(&self, write: Write, deadline: Instant) -> Result<Append, WriteError>;
 
     /// Writes a batch and waits until it is durable and visible.

@@ -124,6 +124,8 @@ pub fn write_problem(collection: &dyn Collection, error: WriteError) -> Problem 
         )
         .with("limit_bytes", limit),
         WriteError::Busy(why) => Problem::new(Kind::Overloaded, why),
+        // Nobody knows when its writers pause.
+        WriteError::Late(why) => Problem::new(Kind::TooManyWrites, why).retry_about(Duration::from_secs(1)),
         // A disk is freed by people or by retention, which takes longer than a flush.
         WriteError::Full(why) => Problem::new(Kind::StorageUnavailable, why).retry_about(Duration::from_secs(10)),
         WriteError::Refused(why) => Problem::new(Kind::StorageUnavailable, no_writes(&why)),

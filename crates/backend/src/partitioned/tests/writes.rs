@@ -145,14 +145,14 @@ fn what_is_stored_is_said_where_the_queue_of_another_partition_is_full() {
         world.many.append(Write::new(events(&*world.many, 0..100)), deadline)?.await
     });
     let Err(WriteError::Partly { stored, why }) = written else { panic!("{written:?}") };
-    assert!(matches!(*why, WriteError::Busy(_)), "{why:?}");
+    assert!(matches!(*why, WriteError::Late(_)), "{why:?}");
     assert!(stored > 0 && stored == world.many.stats().events, "{stored}");
     // If the first partition refuses, nothing is queued.
     while let Ok(pending) = partitions[first].submit(Write::new(one.clone())) {
         waiting.push(pending);
     }
     let refused = world.many.append(Write::new(events(&*world.many, 0..100)), Instant::now()).map(|_| ());
-    assert!(matches!(refused, Err(WriteError::Busy(_))), "{refused:?}");
+    assert!(matches!(refused, Err(WriteError::Late(_))), "{refused:?}");
     assert_eq!(world.many.stats().events, stored);
 }
 
