@@ -80,7 +80,7 @@ fn a_server_of_a_cluster_shows_its_owner_its_collections_and_the_other_servers()
     let lease = Lease::new(&shared, "owner", "owner-1".to_owned(), "127.0.0.1:9", Duration::from_secs(3), &seams);
     lease.turn().unwrap();
     let caches = Caches { hits: 3, misses: 1, bytes_fetched: 4096 };
-    let reads = ScanReads { questions: 1_100, attempts: 2_000, busy: 820, fallbacks: 11, ..ScanReads::default() };
+    let reads = ScanReads { questions: 1_100, attempts: 2_000, busy: 820, hedges: 33, fallbacks: 11, ..ScanReads::default() };
     let said = ServerStatus {
         role: Some("gateway".to_owned()),
         node: Some("<gateway-1>".to_owned()),
@@ -125,6 +125,7 @@ fn a_server_of_a_cluster_shows_its_owner_its_collections_and_the_other_servers()
     assert_eq!((&reader["collections"], &reader["error"]), (&json!(1), &Value::Null), "{reader:#}");
     let other = &cluster["servers"][0];
     assert_eq!((&other["node"], &other["load"]["refused"]), (&json!("<gateway-1>"), &json!(7)), "{other:#}");
+    assert_eq!(other["load"]["scan_reads"]["hedges"], 33);
     let node = &cluster["nodes"][0];
     assert_eq!((&node["node"], &node["condition"]), (&json!("<owner-2>"), &json!("stands_by")), "{node:#}");
     let html = page(&server);
@@ -137,7 +138,7 @@ fn a_server_of_a_cluster_shows_its_owner_its_collections_and_the_other_servers()
         "2 of 4",
         "75\u{202f}%",
         "4.0\u{202f}KiB",
-        "41\u{202f}% busy, 1\u{202f}% to the owner",
+        "41\u{202f}% busy, 3\u{202f}% hedged, 1\u{202f}% to the owner",
     ] {
         assert!(html.contains(words), "{words:?} in {html}");
     }
