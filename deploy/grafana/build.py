@@ -144,7 +144,7 @@ OPERATION = dashboard(
                     ("quota: {{quota}}", rate("meridian_quota_refused_total", by="quota")),
                     ("memory of queries", rate("meridian_query_memory_refused_total", by="job")),
                     stack=True,
-                    about="Refused requests get 429 (a tenant's own limit) or 503 (the server's), with Retry-After.",
+                    about="Refused requests get 429 (a tenant's or a collection's own limit) or 503 (the server's), with Retry-After.",
                 ),
             ],
         ),

@@ -2141,6 +2141,10 @@ export interface ScanReads {
    */
   failed: number;
   /**
+   * Second requests beside one that was slow to begin, in sum.
+   */
+  hedges: number;
+  /**
    * Questions that went to the owner, as there was no scan server, in sum.
    */
   fallbacks: number;

@@ -2585,6 +2585,12 @@ export interface components {
             failed: number;
             /**
              * Format: uint64
+             * @description Second requests beside one that was slow to begin, in sum.
+             * @default 0
+             */
+            hedges: number;
+            /**
+             * Format: uint64
              * @description Questions that went to the owner, as there was no scan server, in sum.
              * @default 0
              */

@@ -267,8 +267,10 @@ pub async fn ready(state: Scope) -> Result<Response> {
     if state.registry.is_behind() {
         return Err(Problem::new(Kind::Overloaded, BEHIND));
     }
+    // A full disk of the owner is no reason to send reads elsewhere: all gateways have the same owner.
+    let is_gateway = state.member.as_ref().is_some_and(|member| member.role == "gateway");
     // The probe writes to the disk, so it runs only after a write found a full one.
-    if state.backend.met_full_disk() {
+    if !is_gateway && state.backend.met_full_disk() {
         let backend = state.backend.clone();
         let full = tokio::task::spawn_blocking(move || backend.full_disk()).await.map_err(Problem::internal)?;
         if let Some(path) = full {
@@ -280,6 +282,10 @@ pub async fn ready(state: Scope) -> Result<Response> {
         }
     }
     let collections = state.all_collections().map_err(errors::store_problem)?;
+    // All servers of a cluster share its damage. If it made them unready, nobody would serve the other collections.
+    if state.member.is_some() {
+        return respond::json("application/json", &Health { status: "ready" });
+    }
     // A read-only server is ready if it can serve reads.
     let refuses = |c: &Arc<dyn Collection>| c.stats().refuses.map(|why| format!("{}: {why}", c.name()));
     let refusing: Vec<String> =

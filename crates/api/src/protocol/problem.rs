@@ -80,6 +80,8 @@ pub enum Kind {
     Overloaded,
     /// More searches than may run.
     TooManySearches,
+    /// More is written to a collection than its log takes.
+    TooManyWrites,
     /// The deadline passed before the response began.
     DeadlineExceeded,
     /// Data known to the client has not arrived at this server.
@@ -133,6 +135,7 @@ impl Kind {
             Kind::IssuerUnavailable => (StatusCode::SERVICE_UNAVAILABLE, "issuer-unavailable", "Issuer unavailable"),
             Kind::Overloaded => (StatusCode::SERVICE_UNAVAILABLE, "overloaded", "Server overloaded"),
             Kind::TooManySearches => (StatusCode::TOO_MANY_REQUESTS, "too-many-searches", "Too many searches"),
+            Kind::TooManyWrites => (StatusCode::TOO_MANY_REQUESTS, "too-many-writes", "Too many writes"),
             Kind::DeadlineExceeded => (StatusCode::GATEWAY_TIMEOUT, "deadline-exceeded", "Deadline exceeded"),
             Kind::Behind => (StatusCode::SERVICE_UNAVAILABLE, "behind", "Not there yet"),
             Kind::StorageUnavailable => {

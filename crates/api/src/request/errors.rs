@@ -5,7 +5,7 @@ use crate::request::quota::{self, NARROWER};
 use crate::state::AppState;
 use axum::http::{HeaderName, HeaderValue};
 use meridian_admission::identity::Fault;
-use meridian_backend::{Collection, Damaged, StoreError, WriteError};
+use meridian_backend::{Collection, Damaged, DeleteFault, PartialDelete, StoreError, WriteError};
 use meridian_federation::Refusal;
 use meridian_query::QueryError;
 use std::time::Duration;
@@ -124,6 +124,8 @@ pub fn write_problem(collection: &dyn Collection, error: WriteError) -> Problem 
         )
         .with("limit_bytes", limit),
         WriteError::Busy(why) => Problem::new(Kind::Overloaded, why),
+        // Nobody knows when its writers pause.
+        WriteError::Late(why) => Problem::new(Kind::TooManyWrites, why).retry_about(Duration::from_secs(1)),
         // A disk is freed by people or by retention, which takes longer than a flush.
         WriteError::Full(why) => Problem::new(Kind::StorageUnavailable, why).retry_about(Duration::from_secs(10)),
         WriteError::Refused(why) => Problem::new(Kind::StorageUnavailable, no_writes(&why)),
@@ -142,6 +144,27 @@ pub fn write_problem(collection: &dyn Collection, error: WriteError) -> Problem 
             .with("stored", stored),
         WriteError::Closed => Problem::new(Kind::NotFound, "the collection was removed"),
     }
+}
+
+/// Returns the problem for a deletion that stopped early.
+pub fn delete_problem(collection: &dyn Collection, partial: PartialDelete) -> Problem {
+    let is_unknown = matches!(
+        partial.why,
+        DeleteFault::Query(QueryError::Store(StoreError::Unknown(_))) | DeleteFault::Write(WriteError::Unknown(_))
+    );
+    let problem = match partial.why {
+        DeleteFault::Query(error) => query_problem(error),
+        DeleteFault::Write(error) => write_problem(collection, error),
+    };
+    let done = match (partial.deleted, partial.matched) {
+        (n, _) if is_unknown => {
+            format!("{n} events are deleted, and perhaps more; the same deletion can be sent again:  ")
+        }
+        (0, _) => return problem,
+        (n, Some(matched)) => format!("{n} of {matched} events are deleted, the others are unchanged:  "),
+        (n, None) => format!("{n} events are deleted, the others are unchanged:  "),
+    };
+    problem.prefix(&done).with("deleted", partial.deleted)
 }
 
 /// Returns the problem for a change of tokens, tenants, users or sessions that was not made.
@@ -200,5 +223,36 @@ pub fn refusal_problem(refusal: Refusal, state: &AppState) -> Problem {
         }
         Refusal::Unavailable(why) => Problem::new(Kind::Overloaded, why),
         Refusal::Failed(why) => Problem::internal(why),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use meridian_backend::{Backend, Embedded, Seams, Settings};
+    use meridian_model::schema_spec;
+    use meridian_store::{Options, Store};
+    use std::sync::Arc;
+
+    #[test]
+    fn a_deletion_in_doubt_claims_nothing_of_the_other_events() {
+        let backend = Embedded::new(Arc::new(Store::open(Options::ephemeral(), Seams::real()).unwrap()));
+        let schema = schema_spec::parse("n:Integer,*geom:Point").unwrap();
+        let collection = backend.create("default", "events", schema, Settings::default()).unwrap();
+        let stopped =
+            |matched, why| delete_problem(&*collection, PartialDelete { deleted: 3, matched, why }).document();
+        let said = |why| stopped(Some(9), why);
+        let late = said(DeleteFault::Query(QueryError::Deadline))["detail"].to_string();
+        assert!(late.contains("3 of 9 events are deleted, the others are unchanged"), "{late}");
+        let unreached = stopped(None, DeleteFault::Query(QueryError::Deadline));
+        assert!(unreached["detail"].as_str().unwrap().starts_with("3 events are deleted, the others"), "{unreached}");
+        let gone = || "gone".to_owned();
+        let (of_query, of_write) = (StoreError::Unknown(gone()), WriteError::Unknown(gone()));
+        for why in [DeleteFault::Query(of_query.into()), DeleteFault::Write(of_write)] {
+            let doubt = said(why);
+            let detail = doubt["detail"].to_string();
+            assert!(detail.contains("perhaps more") && !detail.contains("unchanged"), "{detail}");
+            assert_eq!(doubt["deleted"], 3);
+        }
     }
 }

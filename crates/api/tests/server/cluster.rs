@@ -1,16 +1,18 @@
 //! The page of a cluster, and of a server that is a single process.
 
 use crate::kinds::token;
-use crate::support::Server;
+use crate::owner::gateway;
+use crate::support::{Server, point};
 use meridian_api::{AppState, Member, ServerConfig};
 use meridian_backend::Embedded;
 use meridian_backend::cluster::{Caches, ClusterSurvey, Connector, ScanReads, ServerLoad, ServerStatus};
 use meridian_model::{IdRole, Schema};
 use meridian_observe::Tracer;
 use meridian_store::bucket::{Bucket, Condition, Lease, MemoryBucket, Node, Peers, Roll};
-use meridian_store::seams::{MemoryDisk, Seams};
+use meridian_store::seams::{CrashStyle, MemoryDisk, Seams};
 use meridian_store::{ControlPlane, Options, Settings, SharedLog, Store};
 use serde_json::{Value, json};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -78,7 +80,8 @@ fn a_server_of_a_cluster_shows_its_owner_its_collections_and_the_other_servers()
     let lease = Lease::new(&shared, "owner", "owner-1".to_owned(), "127.0.0.1:9", Duration::from_secs(3), &seams);
     lease.turn().unwrap();
     let caches = Caches { hits: 3, misses: 1, bytes_fetched: 4096 };
-    let reads = ScanReads { questions: 1_100, attempts: 2_000, busy: 820, fallbacks: 11, ..ScanReads::default() };
+    let reads =
+        ScanReads { questions: 1_100, attempts: 2_000, busy: 820, hedges: 33, fallbacks: 11, ..ScanReads::default() };
     let said = ServerStatus {
         role: Some("gateway".to_owned()),
         node: Some("<gateway-1>".to_owned()),
@@ -123,6 +126,7 @@ fn a_server_of_a_cluster_shows_its_owner_its_collections_and_the_other_servers()
     assert_eq!((&reader["collections"], &reader["error"]), (&json!(1), &Value::Null), "{reader:#}");
     let other = &cluster["servers"][0];
     assert_eq!((&other["node"], &other["load"]["refused"]), (&json!("<gateway-1>"), &json!(7)), "{other:#}");
+    assert_eq!(other["load"]["scan_reads"]["hedges"], 33);
     let node = &cluster["nodes"][0];
     assert_eq!((&node["node"], &node["condition"]), (&json!("<owner-2>"), &json!("stands_by")), "{node:#}");
     let html = page(&server);
@@ -135,7 +139,7 @@ fn a_server_of_a_cluster_shows_its_owner_its_collections_and_the_other_servers()
         "2 of 4",
         "75\u{202f}%",
         "4.0\u{202f}KiB",
-        "41\u{202f}% busy, 1\u{202f}% to the owner",
+        "41\u{202f}% busy, 3\u{202f}% hedged, 1\u{202f}% to the owner",
     ] {
         assert!(html.contains(words), "{words:?} in {html}");
     }
@@ -156,4 +160,63 @@ fn a_server_of_a_cluster_shows_its_owner_its_collections_and_the_other_servers()
     }
     assert_eq!(server.get("/admin/cluster").status, 503);
     bucket.cut(false);
+}
+
+/// Checks that the server is ready, and that its metrics count the damaged collection.
+fn is_ready_and_counts_the_damage(server: &Server) {
+    let ready = server.get("/readyz");
+    assert_eq!(ready.status, 200, "{}", ready.text());
+    let metrics = server.get("/metrics").text();
+    assert!(metrics.contains("\nmeridian_collections_damaged 1\n"), "{metrics}");
+}
+
+#[test]
+fn a_damaged_collection_leaves_a_scan_server_ready() {
+    let bucket = MemoryBucket::new();
+    let shared: Arc<dyn Bucket> = Arc::new(bucket.clone());
+    let options = Options { background: false, ..Options::at("/owner") };
+    let seams = Seams { disk: Arc::new(MemoryDisk::new()), ..Seams::real() };
+    let owner = Store::open_shared(options, seams, shared).unwrap();
+    for name in ["good", "lost"] {
+        let schema = Schema { id: IdRole::Made, ..Schema::default() };
+        owner.create("default", name, schema, Settings::default()).unwrap();
+    }
+    drop(owner);
+    let names = bucket.objects().into_iter().map(|(name, _)| name);
+    let mut manifests = names.filter(|name| name.contains("/lost/") && name.contains("/manifests/"));
+    bucket.harm(&manifests.rfind(|name| !name.contains("/0-newest-")).unwrap(), None);
+    let server = member(&bucket);
+    is_ready_and_counts_the_damage(&server);
+    assert_eq!(server.get("/collections/good").status, 200);
+}
+
+#[test]
+fn a_damaged_collection_leaves_a_gateway_ready() {
+    let disk = MemoryDisk::new();
+    let seams = Seams { disk: Arc::new(disk.clone()), ..Seams::real() };
+    let options = || Options { background: false, ..Options::at("/data") };
+    let server = Server::upon(seams.clone(), options(), ServerConfig::default());
+    let event = [point("", 1.0, 2.0, json!({"n": 1}))];
+    for name in ["good", "lost"] {
+        server.create_of(name, "n:Integer,*geom:Point", 1);
+        server.load(name, &event);
+        server.store.collection("default", name).unwrap().flush().unwrap();
+    }
+    disk.crash(CrashStyle::Lose);
+    drop(server);
+    disk.vanish(Path::new("/data/tenants/default/lost/p0/MANIFEST")).unwrap();
+
+    let store = Arc::new(Store::open(options(), seams.clone()).unwrap());
+    let (backend, owner) = gateway(&store, &seams);
+    let shared: Arc<dyn Bucket> = Arc::new(MemoryBucket::new());
+    let survey = ClusterSurvey::new("memory", &shared, &seams, Arc::new(Reached));
+    let member = Member::new("gateway", "gateway-1".to_owned(), survey);
+    let state = AppState::with(backend, &seams, ServerConfig::default(), Tracer::default(), Some(member)).unwrap();
+    let server = Server::of("127.0.0.1:0", store, state, None, Some(owner));
+    is_ready_and_counts_the_damage(&server);
+    assert_eq!(server.get("/collections/lost/items").problem(503)["type"], "urn:meridian:problem:damaged");
+    server.load("good", &event);
+    // Without the owner there is nothing to serve.
+    server.owner.as_ref().unwrap().known(false);
+    server.get("/readyz").problem(503);
 }

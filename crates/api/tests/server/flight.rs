@@ -261,6 +261,7 @@ fn collections_are_listed_and_named_by_their_path() {
     assert_eq!(info.clone().try_decode_schema().unwrap(), listed[0].clone().try_decode_schema().unwrap());
     let at = info.endpoint[0].expiration_time.as_ref().unwrap().seconds;
     assert!(at > 0);
+    assert!(info.endpoint[0].location.is_empty(), "clients use the address that they asked");
 }
 
 #[test]

@@ -4,6 +4,8 @@ use crate::events::Socket;
 use crate::owner::is_gateway;
 use crate::support::{Server, point, read_response, send};
 use meridian_api::ServerConfig;
+use meridian_model::BatchBuilder;
+use meridian_store::Write as EventWrite;
 use serde_json::json;
 use std::io::{BufReader, Read, Write};
 use std::net::Ipv4Addr;
@@ -305,4 +307,30 @@ fn bodies_in_flight_are_bounded() {
     while server.post("/collections/q/items", "application/geo+json", vec![b' '; 100_000]).status == 503 {
         assert!(begun.elapsed() < Duration::from_secs(20), "the memory never came free");
     }
+}
+
+#[test]
+fn a_full_queue_of_a_collection_is_429_and_others_are_written_to() {
+    let server = Server::start();
+    for name in ["full", "other"] {
+        server.create_of(name, "n:Integer,*geom:Point", 1);
+    }
+    let collection = server.store.collection("default", "full").unwrap();
+    let mut builder = BatchBuilder::new(collection.schema());
+    builder.set_point(1.0, 2.0).unwrap();
+    builder.end_event().unwrap();
+    let event = builder.finish().unwrap();
+    // They are not committed: the first has to lead, and does not.
+    let mut waiting = Vec::new();
+    while let Ok(pending) = collection.submit(EventWrite::new(event.clone())) {
+        waiting.push(pending);
+    }
+    let one = [point("", 1.0, 2.0, json!({"n": 1}))];
+    let refused = server.post("/collections/full/items", "application/geo+json", one[0].to_string());
+    assert_eq!(refused.problem(429)["type"], "urn:meridian:problem:too-many-writes");
+    assert!(refused.header("retry-after").parse::<u64>().is_ok_and(|wait| wait >= 1), "{:?}", refused.headers);
+    server.load("other", &one);
+    drop(waiting);
+    server.load("full", &one);
+    assert_eq!(server.json("/collections/full")["itemCount"], 1);
 }

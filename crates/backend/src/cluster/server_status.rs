@@ -98,6 +98,8 @@ pub struct ScanReads {
     pub busy: u64,
     /// Requests that failed, in sum.
     pub failed: u64,
+    /// Second requests beside one that was slow to begin, in sum.
+    pub hedges: u64,
     /// Questions that went to the owner, as there was no scan server, in sum.
     pub fallbacks: u64,
     /// Questions that were refused, as there was no scan server, in sum.
@@ -108,6 +110,11 @@ impl ScanReads {
     /// Returns the share of requests answered busy, in percent rounded down; `None` before the first request.
     pub fn busy_percent(&self) -> Option<u64> {
         percent(self.busy, self.attempts)
+    }
+
+    /// Returns the share of queries with a second request, in percent rounded down; `None` before the first query.
+    pub fn hedge_percent(&self) -> Option<u64> {
+        percent(self.hedges, self.questions)
     }
 
     /// Returns the share of queries that went to the owner, in percent rounded down; `None` before the first query.
@@ -150,8 +157,9 @@ mod tests {
             ServerLoad { slots: 4, caches: Some(Caches { hits: 9, ..Caches::default() }), ..ServerLoad::default() };
         let said = ServerStatus { role: Some("gateway".to_owned()), load: Some(load), ..ServerStatus::default() };
         assert_eq!(ServerStatus::read(&said.write()), said);
-        let reads = ScanReads { questions: 8, attempts: 9, busy: 3, fallbacks: 1, ..ScanReads::default() };
-        assert_eq!((reads.busy_percent(), reads.fallback_percent()), (Some(33), Some(12)));
+        let reads = ScanReads { questions: 8, attempts: 9, busy: 3, hedges: 2, fallbacks: 1, ..ScanReads::default() };
+        let shares = (reads.busy_percent(), reads.hedge_percent(), reads.fallback_percent());
+        assert_eq!(shares, (Some(33), Some(25), Some(12)));
         assert_eq!(ScanReads::default().busy_percent(), None);
         // A later version reports more; an earlier one only named tenants.
         assert_eq!(ServerStatus::read(br#"{"role":"scan","more":{}}"#).role.as_deref(), Some("scan"));

@@ -134,8 +134,8 @@ impl Writes for LocalCollection {
         self.collection().write(write).map(WriteReceipt::from)
     }
 
-    fn delete(&self, ids: &[String]) -> Result<DeleteReceipt, WriteError> {
-        self.collection().delete(ids).map(DeleteReceipt::from)
+    fn delete(&self, ids: &[String]) -> Result<DeleteReceipt, PartialDelete> {
+        Ok(self.collection().delete(ids)?.into())
     }
 
     fn request_room(&self) -> Result<bool, WriteError> {
@@ -160,11 +160,10 @@ impl Writes for LocalCollection {
         at: ReadPoint,
         control: &Control,
     ) -> Result<DeleteReceipt, PartialDelete> {
-        let not_started = |why| PartialDelete { deleted: 0, matched: 0, why: DeleteFault::Query(why) };
-        let snapshot = self.snapshot(at).map_err(not_started)?;
+        let snapshot = self.snapshot(at)?;
         // Found in one snapshot before the first deletion: later events that match are not part of this request.
-        let found = meridian_query::matching_rows(&snapshot, predicate, control).map_err(not_started)?;
-        let matched = found.iter().map(|(_, rows)| rows.len() as u64).sum();
+        let found = meridian_query::matching_rows(&snapshot, predicate, control)?;
+        let matched = Some(found.iter().map(|(_, rows)| rows.len() as u64).sum());
         let mut all = DeleteReceipt { deleted: 0, position: self.position() };
         // What matched in the snapshot is deleted, unless another write has replaced it since. Small steps keep a large
         // deletion from delaying other writes.

@@ -26,7 +26,7 @@ use crate::history::History;
 use crate::lookups::Lookups;
 use crate::read::{Head, Near, ReadPoint, ReadResult, RowSink};
 use crate::receipts::{DeleteReceipt, Files, WriteReceipt};
-use crate::writes::{Append, DeleteFault, PartialDelete, Writes};
+use crate::writes::{Append, PartialDelete, Writes};
 use meridian_model::filter::Predicate;
 use meridian_model::{Batch, Field, IdRole, Invalid, Layout, Schema, Seq, SeqLayout, Seqs, partition_of};
 use meridian_query::partial::Partial;
@@ -225,7 +225,7 @@ impl Writes for Partitioned {
         write::write(&self.parts, &self.schema(), write)
     }
 
-    fn delete(&self, ids: &[String]) -> Result<DeleteReceipt, WriteError> {
+    fn delete(&self, ids: &[String]) -> Result<DeleteReceipt, PartialDelete> {
         let mut of_parts = vec![Vec::new(); self.parts.len()];
         for id in ids {
             of_parts[self.parts_of(id)].iter_mut().for_each(|ids| ids.push(id.clone()));
@@ -239,8 +239,7 @@ impl Writes for Partitioned {
         at: ReadPoint,
         control: &Control,
     ) -> Result<DeleteReceipt, PartialDelete> {
-        let not_started = |why| PartialDelete { deleted: 0, matched: 0, why: DeleteFault::Query(why) };
-        let ats = self.each(&at).map_err(not_started)?;
+        let ats = self.each(&at)?;
         write::delete_matching(&self.parts, ats, predicate, control)
     }
 }

@@ -167,14 +167,19 @@ fn present(parts: &[Arc<dyn Part>]) -> Positions {
 }
 
 /// Deletes ids, each in its own partition.
-pub(super) fn delete(parts: &[Arc<dyn Part>], ids: &[Vec<String>]) -> Result<DeleteReceipt, WriteError> {
+pub(super) fn delete(parts: &[Arc<dyn Part>], ids: &[Vec<String>]) -> Result<DeleteReceipt, PartialDelete> {
     let mut all = DeleteReceipt { deleted: 0, position: present(parts) };
     for (number, (part, ids)) in parts.iter().zip(ids).enumerate().filter(|(_, (_, ids))| !ids.is_empty()) {
-        let done = part.delete(ids)?;
+        let done = part.delete(ids).map_err(|stopped| after(&all, stopped, None))?;
         all.deleted += done.deleted;
         all.position = all.position.with(number, done.position.at(0));
     }
     Ok(all)
+}
+
+/// Adds what other partitions have deleted before.
+fn after(before: &DeleteReceipt, stopped: PartialDelete, matched: Option<u64>) -> PartialDelete {
+    PartialDelete { deleted: before.deleted + stopped.deleted, matched, why: stopped.why }
 }
 
 /// Deletes what matches, one partition after another.
@@ -186,10 +191,9 @@ pub(super) fn delete_matching(
 ) -> Result<DeleteReceipt, PartialDelete> {
     let mut all = DeleteReceipt { deleted: 0, position: present(parts) };
     for (number, (part, at)) in parts.iter().zip(ats).enumerate() {
-        let done = part.delete_matching(predicate, at, control).map_err(|stopped| PartialDelete {
-            deleted: all.deleted + stopped.deleted,
-            matched: all.deleted + stopped.matched,
-            why: stopped.why,
+        let done = part.delete_matching(predicate, at, control).map_err(|stopped| {
+            let matched = stopped.matched.filter(|_| number + 1 == parts.len()).map(|matched| all.deleted + matched);
+            after(&all, stopped, matched)
         })?;
         all.deleted += done.deleted;
         all.position = all.position.with(number, done.position.at(0));

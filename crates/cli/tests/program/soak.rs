@@ -65,8 +65,8 @@ impl Run<'_> {
                 Ok((201, _)) => {
                     self.known.lock().unwrap().acknowledged.insert(batch, events);
                 }
-                // Its flushes are behind: it reports that, and the batch is resent.
-                Ok((503, _)) => std::thread::sleep(Duration::from_millis(50)),
+                // Its flushes or its log are behind: it reports that, and the batch is resent.
+                Ok((429 | 503, _)) => std::thread::sleep(Duration::from_millis(50)),
                 other => panic!("{batch}: {other:?}"),
             }
         }

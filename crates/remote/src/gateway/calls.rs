@@ -22,10 +22,20 @@ pub(super) const SOON: Duration = Duration::from_secs(1);
 impl Link {
     /// Starts a read and returns once its first message has arrived.
     pub(super) async fn get(&self, ticket: Vec<u8>) -> Result<(MessageStream, Message), Fault> {
+        self.get_heard(ticket, || ()).await
+    }
+
+    /// As [`Link::get`], and calls `heard` once the server has taken the call, which it does before it starts the read.
+    pub(super) async fn get_heard(
+        &self,
+        ticket: Vec<u8>,
+        heard: impl FnOnce() + Send,
+    ) -> Result<(MessageStream, Message), Fault> {
         let mut asked = self.connect()?;
         let request = asked.request(Ticket::new(ticket));
         let response = asked.client.do_get(request).await.map_err(|status| self.broken(&asked, status))?;
         self.heard(&asked, response.metadata(), false)?;
+        heard();
         let mut answer = MessageStream::new(response.into_inner());
         let first = answer.next().await?;
         let first = first.ok_or_else(|| Fault::internal("an answer without a message"))?;

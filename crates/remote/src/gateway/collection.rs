@@ -130,12 +130,17 @@ impl Writes for Remote {
         })
     }
 
-    fn delete(&self, ids: &[String]) -> Result<DeleteReceipt, WriteError> {
+    fn delete(&self, ids: &[String]) -> Result<DeleteReceipt, PartialDelete> {
         let ask = ActionCall::Delete { place: self.mirror.place.clone(), ids: ids.to_vec() };
         let deleted = self.link().once::<WireDeleted>(ask, &self.link().patience());
         self.mirror.written(deleted.as_ref().ok().map(|deleted| &deleted.position));
-        let WireDeleted { deleted, position, .. } = deleted.map_err(Fault::into_write)?;
-        Ok(DeleteReceipt { deleted, position })
+        match deleted {
+            Ok(WireDeleted { deleted, position, .. }) => Ok(DeleteReceipt { deleted, position }),
+            Err(Fault::Partly(deleted, why)) => {
+                Err(PartialDelete { deleted, matched: None, why: DeleteFault::Write(why.into_write()) })
+            }
+            Err(fault) => Err(fault.into_write().into()),
+        }
     }
 
     fn delete_matching(
@@ -144,16 +149,13 @@ impl Writes for Remote {
         at: ReadPoint,
         control: &Control,
     ) -> Result<DeleteReceipt, PartialDelete> {
-        let not_started = |fault: Fault| {
-            let why = DeleteFault::Query(query_error(fault, control));
-            PartialDelete { deleted: 0, matched: 0, why }
-        };
+        let not_started = |fault: Fault| PartialDelete::from(query_error(fault, control));
         let filter = predicate.to_json().ok_or_else(|| not_started(Fault::internal("the filter has no expression")))?;
         let (place, bytes_max) = (self.mirror.place.clone(), control.bytes_max());
         let ask = ActionCall::DeleteMatching { place, filter, at: at.into(), bytes_max };
         let done = self.link().once::<WireDeleted>(ask, &Patience::of(control));
         self.mirror.written(done.as_ref().ok().map(|done| &done.position));
-        let WireDeleted { deleted, position, stopped } = done.map_err(not_started)?;
+        let WireDeleted { deleted, position, stopped, unreached } = done.map_err(not_started)?;
         match stopped {
             None => Ok(DeleteReceipt { deleted, position }),
             Some((matched, of_write, fault)) => {
@@ -161,7 +163,7 @@ impl Writes for Remote {
                     true => DeleteFault::Write(fault.into_write()),
                     false => DeleteFault::Query(query_error(fault, control)),
                 };
-                Err(PartialDelete { deleted, matched, why })
+                Err(PartialDelete { deleted, matched: (!unreached).then_some(matched), why })
             }
         }
     }

@@ -75,19 +75,49 @@ impl SnapshotUses {
                 }
                 let uses = told.iter().map(|(place, seq)| SnapshotUse { place: place.clone(), seq: *seq }).collect();
                 let done = link.act(ActionCall::Used { uses }).await.and_then(|bodies| one::<()>(&bodies));
-                match done {
-                    Ok(()) => {}
-                    // An owner of the previous version does not know the call, so there is nothing to retry.
-                    Err(fault @ Fault::Internal(_)) => {
-                        tracing::debug!(?fault, "the owner was not told which snapshots are in use");
-                    }
-                    Err(_) => {
-                        // Reported again to the next owner, or to this one.
-                        told.into_iter().for_each(|(place, seq)| self.note(place, seq));
-                        break;
-                    }
+                if !self.settle(told, done) {
+                    break;
                 }
             }
         }
+    }
+
+    /// Handles the outcome of a report. Returns false if it has to be made again.
+    fn settle(&self, told: Vec<(CollectionRef, u64)>, done: Result<(), Fault>) -> bool {
+        match done {
+            Ok(()) => true,
+            // An owner of the previous version does not know the call, so there is nothing to retry. The log has this at
+            // most once a second, as all messages.
+            Err(fault @ Fault::Internal(_)) => {
+                let partitions = told.len();
+                tracing::warn!(
+                    partitions,
+                    ?fault,
+                    "an owner does not keep what scan servers showed: page tokens of eventual reads may end early"
+                );
+                true
+            }
+            Err(_) => {
+                // Reported again to the next owner, or to this one.
+                told.into_iter().for_each(|(place, seq)| self.note(place, seq));
+                false
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_owner_does_not_know_is_not_told_again_and_what_did_not_arrive_is() {
+        let uses = SnapshotUses::new();
+        let told = || vec![(CollectionRef::of("t", "ships", 1), 7)];
+        assert!(uses.settle(told(), Ok(())));
+        assert!(uses.settle(told(), Err(Fault::internal("an unknown call"))));
+        assert!(uses.waiting.lock().take(9).is_empty());
+        assert!(!uses.settle(told(), Err(Fault::Unavailable("it is gone".to_owned()))));
+        assert_eq!(uses.waiting.lock().take(9), told());
     }
 }

@@ -6,7 +6,7 @@ use crate::wire::call::{ActionCall, Call, SnapshotUse};
 use crate::wire::described::{CollectionRef, Description, WireHead};
 use crate::wire::fault::{Fault, WireDamaged, shown};
 use bytes::Bytes;
-use meridian_backend::{Collection, DeleteFault, ReadPoint, StoreError};
+use meridian_backend::{Collection, DeleteFault, PartialDelete, ReadPoint, StoreError};
 use meridian_model::Seq;
 use meridian_model::filter::Predicate;
 use meridian_observe as observe;
@@ -71,10 +71,10 @@ pub(super) async fn act(owner: &Arc<Owner>, call: Call<ActionCall>) -> Vec<Bytes
     }
 }
 
-/// Returns true if a change was refused temporarily and not made.
+/// Returns true if a change was refused temporarily and not made, or is a deletion by ids that can be repeated whole.
 fn is_refused(replies: &[Bytes]) -> bool {
     let first = replies.first().map(|first| Reply::<IgnoredAny>::read(first));
-    matches!(first, Some(Err(Fault::Busy(_) | Fault::Closed)))
+    matches!(first, Some(Err(Fault::Busy(_) | Fault::Late(_) | Fault::Closed | Fault::Partly(..))))
 }
 
 fn one<T: Serialize>(result: Result<T, Fault>) -> Vec<Bytes> {
@@ -137,10 +137,9 @@ fn run(owner: &Owner, ask: ActionCall, control: &Control) -> Vec<Bytes> {
             let part = owner.part(&place, place.partition.unwrap_or(0));
             one(part.and_then(|part| Ok(part.count_between(after, upto)?)))
         }
-        ActionCall::Delete { place, ids } => one(owner.collection(&place).and_then(|collection| {
-            let deleted = collection.delete(&ids)?;
-            Ok(WireDeleted::from(deleted))
-        })),
+        ActionCall::Delete { place, ids } => one(owner
+            .collection(&place)
+            .and_then(|collection| collection.delete(&ids).map(WireDeleted::from).map_err(partly))),
         ActionCall::DeleteMatching { place, filter, at, bytes_max } => {
             let control = match bytes_max {
                 Some(bytes) => control.clone().reading_at_most(bytes),
@@ -182,13 +181,24 @@ fn delete_matching(
     let predicate = Predicate::from_json(filter, &collection.schema())?;
     match collection.delete_matching(&predicate, at, control) {
         Ok(deleted) => Ok(deleted.into()),
-        Err(partial) => {
-            let (of_write, why) = match partial.why {
-                DeleteFault::Query(error) => (false, error.into()),
-                DeleteFault::Write(error) => (true, error.into()),
-            };
-            let stopped = Some((partial.matched, of_write, why));
-            Ok(WireDeleted { deleted: partial.deleted, position: collection.position(), stopped })
+        Err(PartialDelete { deleted, matched, why }) => {
+            let (of_write, why) = fault_of(why);
+            let stopped = Some((matched.unwrap_or(deleted), of_write, why));
+            Ok(WireDeleted { deleted, position: collection.position(), stopped, unreached: matched.is_none() })
         }
     }
+}
+
+/// Returns whether a write failed, and the fault.
+fn fault_of(why: DeleteFault) -> (bool, Fault) {
+    match why {
+        DeleteFault::Query(error) => (false, error.into()),
+        DeleteFault::Write(error) => (true, error.into()),
+    }
+}
+
+/// Returns the fault of a deletion by ids that stopped early. An earlier version reads it as that of a write.
+fn partly(PartialDelete { deleted, why, .. }: PartialDelete) -> Fault {
+    let (_, fault) = fault_of(why);
+    if deleted > 0 { Fault::Partly(deleted, Box::new(fault)) } else { fault }
 }

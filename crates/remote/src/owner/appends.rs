@@ -214,6 +214,7 @@ async fn write(owner: &Owner, put: Put, columns: &RecordBatch, deadline: Instant
             | WriteError::KeyReused { .. }
             | WriteError::Changed
             | WriteError::Busy(_)
+            | WriteError::Late(_)
             | WriteError::Closed),
         ) => {
             owner.still()?;

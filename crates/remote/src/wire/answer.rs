@@ -187,17 +187,21 @@ impl From<WireWritten> for WriteReceipt {
     }
 }
 
-/// [`DeleteReceipt`] on the wire, with the reason if a deletion by filter stopped early.
+/// [`DeleteReceipt`] on the wire, with the reason if a deletion by filter stopped early. One by ids is then
+/// [`Fault::Partly`].
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct WireDeleted {
     pub(crate) deleted: u64,
     pub(crate) position: Positions,
     /// For a deletion that stopped early: the number of matching events, whether a write failed, and why.
     pub(crate) stopped: Option<(u64, bool, Fault)>,
+    /// Whether more may match, in partitions that it did not reach. Earlier versions do not say.
+    #[serde(default)]
+    pub(crate) unreached: bool,
 }
 
 impl From<DeleteReceipt> for WireDeleted {
     fn from(DeleteReceipt { deleted, position }: DeleteReceipt) -> WireDeleted {
-        WireDeleted { deleted, position, stopped: None }
+        WireDeleted { deleted, position, stopped: None, unreached: false }
     }
 }

@@ -85,7 +85,7 @@ impl Description {
             position,
             oldest: collection.oldest().map(|seq| seq.0),
             room,
-            late: !room && matches!(collection.request_room(), Err(WriteError::Busy(_))),
+            late: !room && matches!(collection.request_room(), Err(WriteError::Late(_))),
             // All partitions agree. One that does not respond contributes nothing now.
             imported: collection.part(partition.unwrap_or(0).into()).ok().flatten().and_then(|part| part.imported()),
             room_wait_us: u64::try_from(collection.room_wait().as_micros()).unwrap_or(u64::MAX),

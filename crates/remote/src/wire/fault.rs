@@ -77,6 +77,7 @@ pub(crate) enum Fault {
         bytes: u64,
         limit: u64,
     },
+    Late(String),
     Full(String),
     Refused(String),
     Failed(String),
@@ -198,6 +199,7 @@ impl From<WriteError> for Fault {
             WriteError::Changed => Fault::Changed,
             WriteError::TooLarge { bytes, limit } => Fault::BatchTooLarge { bytes, limit },
             WriteError::Busy(why) => Fault::Busy(why),
+            WriteError::Late(why) => Fault::Late(why),
             WriteError::Full(why) => Fault::Full(why),
             WriteError::Refused(why) => Fault::Refused(why),
             WriteError::Failed(why) => Fault::Failed(why),
@@ -285,6 +287,7 @@ impl Fault {
             Fault::Changed => WriteError::Changed,
             Fault::BatchTooLarge { bytes, limit } => WriteError::TooLarge { bytes, limit },
             Fault::Busy(why) | Fault::Unavailable(why) | Fault::Fenced(why) => WriteError::Busy(why),
+            Fault::Late(why) => WriteError::Late(why),
             Fault::Full(why) => WriteError::Full(why),
             Fault::Refused(why) => WriteError::Refused(why),
             Fault::Failed(why) => WriteError::Failed(why),
@@ -315,4 +318,21 @@ fn known(action: &str) -> &'static str {
         "ask",
     ];
     ACTIONS.into_iter().find(|known| *known == action).unwrap_or("use")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pressure_of_a_log_stays_apart_from_that_of_a_server() {
+        let over = |error: WriteError| {
+            let json = serde_json::to_vec(&Fault::from(error)).unwrap();
+            serde_json::from_slice::<Fault>(&json).unwrap().into_write()
+        };
+        assert!(matches!(over(WriteError::late()), WriteError::Late(_)));
+        assert!(matches!(over(WriteError::no_room()), WriteError::Busy(_)));
+        let partly = over(WriteError::Partly { stored: 3, why: Box::new(WriteError::late()) });
+        assert!(matches!(partly, WriteError::Partly { stored: 3, why } if matches!(*why, WriteError::Late(_))));
+    }
 }

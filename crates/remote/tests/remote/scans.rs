@@ -14,7 +14,7 @@ use meridian_remote::{RemoteBackend, RemoteOptions, ScanExecutor, ScanOptions, S
 use meridian_store::bucket::{Bucket, MemoryBucket};
 use meridian_store::seams::{ManualClock, MemoryDisk};
 use meridian_store::{Options, Store};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
@@ -43,10 +43,14 @@ pub fn options(rule: NoServerRule) -> (watch::Sender<Arc<[ScanServerLocation]>>,
 /// Returns the sender of an owner's scan servers, and a gateway.
 fn gateway(owner: &Owner, rule: NoServerRule) -> (watch::Sender<Arc<[ScanServerLocation]>>, Arc<RemoteBackend>) {
     let (told, scans) = options(rule);
+    (told, gateway_with(owner, scans))
+}
+
+fn gateway_with(owner: &Owner, scans: ScanOptions) -> Arc<RemoteBackend> {
     let owner = watch::channel(Some(owner.address.to_string().into())).1;
     let records = Arc::new(Store::open(Options::ephemeral(), Seams::real()).unwrap());
     let options = RemoteOptions { scans: Some(scans), ..RemoteOptions::new(Seams::real().random) };
-    (told, RemoteBackend::connect(owner, records, options).unwrap())
+    RemoteBackend::connect(owner, records, options).unwrap()
 }
 
 pub fn eventual() -> ReadPoint {
@@ -145,6 +149,32 @@ fn a_server_of_another_number_is_not_asked_and_the_owner_answers_where_it_may() 
     let ours = falls_back.collection(TENANT, "ships").unwrap().unwrap();
     assert_eq!(count(&*ours).unwrap(), Some(0));
     assert!(falls_back.figures().iter().any(|one| one.name == "meridian_scan_fallbacks_total" && one.value == 1));
+}
+
+#[test]
+fn a_server_that_takes_no_call_is_passed_over() {
+    let backend = store();
+    backend.create(TENANT, "ships", schema_spec::parse(super::world::SHIPS).unwrap(), Settings::default()).unwrap();
+    let owner = Owner::serve(backend.clone(), 1);
+    let server = Owner::scan(backend, 12, ScanExecutor::new(LIMITS));
+    // As of a paused process: the kernel takes connections, and nobody reads from them.
+    let paused = TcpListener::bind("127.0.0.1:0").unwrap();
+    let plans = r#"[{"servers": "100%", "busyTimeout": "33ms"}]"#;
+    let profiles = format!(r#"[{{"isDefault": true, "timeToWaitForScanServers": "0s", "attemptPlans": {plans}}}]"#);
+    let (told, scans) = options(NoServerRule::Fail);
+    let gateway = gateway_with(&owner, ScanOptions { profiles: Profiles::parse(&profiles).unwrap(), ..scans });
+    told.send_replace(Arc::from(vec![at(11, paused.local_addr().unwrap()), at(12, server.address)]));
+    let ours = gateway.collection(TENANT, "ships").unwrap().unwrap();
+    let all = Items::all(&ours.schema()).predicate;
+    let failures = || gateway.figures().iter().find(|one| one.name == "meridian_scan_failures_total").unwrap().value;
+    // Either is chosen at random. The deadline is before the end of a connection that is silent.
+    for _ in 0..1_000 {
+        ours.count(eventual(), &all, u64::MAX, &control(Duration::from_secs(2))).unwrap();
+        if failures() > 0 {
+            return;
+        }
+    }
+    panic!("the silent server was never asked");
 }
 
 #[test]

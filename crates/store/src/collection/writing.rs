@@ -256,7 +256,7 @@ impl Collection {
     /// Does the same for a caller that waits itself. If there is no room, it requests a flush.
     ///
     /// # Errors
-    /// [`WriteError::Refused`] if waiting is useless, because the collection accepts no writes. [`WriteError::Busy`] if
+    /// [`WriteError::Refused`] if waiting is useless, because the collection accepts no writes. [`WriteError::Late`] if
     /// the queue is late.
     pub fn ask_for_room(&self) -> Result<bool, WriteError> {
         self.refuse_if_late()?;

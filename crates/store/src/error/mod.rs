@@ -178,6 +178,9 @@ pub enum WriteError {
     /// The store is behind: retry later.
     #[error("{0}")]
     Busy(String),
+    /// More is written to the collection than its log takes: write slower.
+    #[error("{0}")]
+    Late(String),
     /// The disk is full: retry once there is space.
     #[error("{0}")]
     Full(String),
@@ -218,7 +221,7 @@ impl WriteError {
 
     /// Returns the error for a write that would wait long behind others.
     pub fn late() -> WriteError {
-        WriteError::Busy("more is written than the log takes: try again later".to_owned())
+        WriteError::Late("more is written than the log takes: try again later".to_owned())
     }
 
     /// Returns the error for a write for which no flush has made room in time.

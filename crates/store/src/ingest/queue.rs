@@ -103,7 +103,7 @@ impl<W, A> Queue<W, A> {
         let full = waiting.bytes + bytes > WAITING_BYTES_MAX && !waiting.writes.is_empty();
         if waiting.writes.len() >= WAITING_MAX || full {
             let (count, bytes) = (waiting.writes.len(), waiting.bytes);
-            return Err(WriteError::Busy(format!("{count} writes of {bytes} bytes wait already: try again later")));
+            return Err(WriteError::Late(format!("{count} writes of {bytes} bytes wait already: try again later")));
         }
         // Decided under the lock: of writers that arrive at once, one leads.
         let state = if std::mem::replace(&mut waiting.has_leader, true) { SlotState::Waiting } else { SlotState::Lead };

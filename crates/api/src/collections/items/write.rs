@@ -19,10 +19,7 @@ use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Buf;
 use meridian_admission::{ByteBudget, ByteShare};
-use meridian_backend::{
-    Append, Collection, DeleteFault, KEY_BYTES_MAX, OnConflict, PartialDelete, ReadPoint, StoreError, Write,
-    WriteError, WriteReceipt,
-};
+use meridian_backend::{Append, Collection, KEY_BYTES_MAX, OnConflict, ReadPoint, Write, WriteError, WriteReceipt};
 use meridian_formats::{BatchLimits, Format, ReadError, ReadOptions, Report, Watch, is_compressed};
 use meridian_model::seq::BATCH_EVENTS_MAX;
 use meridian_model::{Batch, Invalid, Schema};
@@ -207,34 +204,13 @@ pub async fn delete(state: Scope, Path(name): Path<String>, context: Context) ->
     blocking::run(run, move |control| {
         let at = ReadPoint { history: question.history, ..ReadPoint::default() };
         let deleted = collection.delete_matching(&question.predicate, at, control);
-        let deleted = deleted.map_err(|partial| partial_problem(&*collection, partial))?;
+        let deleted = deleted.map_err(|partial| errors::delete_problem(&*collection, partial))?;
         let document = Deleted { deleted: deleted.deleted, position: deleted.position.to_string() };
         let mut response = respond::json("application/json", &document)?;
         respond::insert(response.headers_mut(), respond::POSITION.clone(), &document.position);
         Ok(response)
     })
     .await
-}
-
-/// Returns the problem for a deletion that stopped early.
-fn partial_problem(collection: &dyn Collection, partial: PartialDelete) -> Problem {
-    let is_unknown = matches!(
-        partial.why,
-        DeleteFault::Query(QueryError::Store(StoreError::Unknown(_))) | DeleteFault::Write(WriteError::Unknown(_))
-    );
-    let problem = match partial.why {
-        DeleteFault::Query(error) => errors::query_problem(error),
-        DeleteFault::Write(error) => errors::write_problem(collection, error),
-    };
-    match partial.deleted {
-        n if is_unknown => problem
-            .prefix(&format!("{n} events are deleted, and perhaps more; the same deletion can be sent again:  "))
-            .with("deleted", n),
-        0 => problem,
-        n => problem
-            .prefix(&format!("{n} of {} events are deleted, the others are unchanged:  ", partial.matched))
-            .with("deleted", n),
-    }
 }
 
 /// Parses the client's idempotency key, which must be printable and of bounded length.
@@ -371,30 +347,4 @@ fn is_feature(bytes: &[u8]) -> bool {
         kind: String,
     }
     serde_json::from_slice::<Head>(bytes).is_ok_and(|head| head.kind == "Feature")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use meridian_backend::{Backend, Embedded, Seams, Settings};
-    use meridian_model::schema_spec;
-    use meridian_store::{Options, Store};
-
-    #[test]
-    fn a_deletion_in_doubt_claims_nothing_of_the_other_events() {
-        let backend = Embedded::new(Arc::new(Store::open(Options::ephemeral(), Seams::real()).unwrap()));
-        let schema = schema_spec::parse("n:Integer,*geom:Point").unwrap();
-        let collection = backend.create("default", "events", schema, Settings::default()).unwrap();
-        let said = |why| partial_problem(&*collection, PartialDelete { deleted: 3, matched: 9, why }).document();
-        let late = said(DeleteFault::Query(QueryError::Deadline))["detail"].to_string();
-        assert!(late.contains("3 of 9 events are deleted, the others are unchanged"), "{late}");
-        let gone = || "gone".to_owned();
-        let (of_query, of_write) = (StoreError::Unknown(gone()), WriteError::Unknown(gone()));
-        for why in [DeleteFault::Query(of_query.into()), DeleteFault::Write(of_write)] {
-            let doubt = said(why);
-            let detail = doubt["detail"].to_string();
-            assert!(detail.contains("perhaps more") && !detail.contains("unchanged"), "{detail}");
-            assert_eq!(doubt["deleted"], 3);
-        }
-    }
 }

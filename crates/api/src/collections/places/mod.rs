@@ -216,7 +216,7 @@ pub async fn delete(state: Scope, Path(id): Path<String>, context: Context) -> R
         context.deadline(None, state.config.timeout_default)?,
     )
     .await?;
-    blocking::run(run, move |_| collection.delete(&[id]).map_err(|e| errors::write_problem(&*collection, e))).await?;
+    blocking::run(run, move |_| collection.delete(&[id]).map_err(|e| errors::delete_problem(&*collection, e))).await?;
     see_other(BASE)
 }
 

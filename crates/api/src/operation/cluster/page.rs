@@ -311,10 +311,14 @@ fn error(why: &str) -> String {
     format!("<span class=\"wrong\">{}</span>", escape(why))
 }
 
-/// Formats the number of queries sent to scan servers, with the shares that found them busy or fell back to the owner.
+/// Formats the number of queries sent to scan servers, with the shares that found them busy, were hedged or fell back to the owner.
 fn eventual(reads: &meridian_backend::cluster::ScanReads) -> String {
     let share = |percent: Option<u64>, what: &str| percent.map(|n| format!("{n}\u{202f}% {what}"));
-    let shares = [share(reads.busy_percent(), "busy"), share(reads.fallback_percent(), "to the owner")];
+    let shares = [
+        share(reads.busy_percent(), "busy"),
+        share(reads.hedge_percent(), "hedged"),
+        share(reads.fallback_percent(), "to the owner"),
+    ];
     let shares: Vec<String> = shares.into_iter().flatten().collect();
     format!("{} <span class=\"muted\">{}</span>", grouped(reads.questions), shares.join(", "))
 }

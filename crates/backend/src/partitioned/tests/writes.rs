@@ -2,6 +2,7 @@
 
 use super::{KINDS, Kind, PARTITIONS, World, all, events, schema, sorted};
 use crate::{Backend, ReadPoint, Write, WriteError};
+use meridian_model::filter::Predicate;
 use meridian_model::{Field, FieldType, IdRole, Mode, SeqLayout, partition_of};
 use meridian_query::Items;
 use meridian_store::{Settings, StoreError};
@@ -145,15 +146,38 @@ fn what_is_stored_is_said_where_the_queue_of_another_partition_is_full() {
         world.many.append(Write::new(events(&*world.many, 0..100)), deadline)?.await
     });
     let Err(WriteError::Partly { stored, why }) = written else { panic!("{written:?}") };
-    assert!(matches!(*why, WriteError::Busy(_)), "{why:?}");
+    assert!(matches!(*why, WriteError::Late(_)), "{why:?}");
     assert!(stored > 0 && stored == world.many.stats().events, "{stored}");
     // If the first partition refuses, nothing is queued.
     while let Ok(pending) = partitions[first].submit(Write::new(one.clone())) {
         waiting.push(pending);
     }
     let refused = world.many.append(Write::new(events(&*world.many, 0..100)), Instant::now()).map(|_| ());
-    assert!(matches!(refused, Err(WriteError::Busy(_))), "{refused:?}");
+    assert!(matches!(refused, Err(WriteError::Late(_))), "{refused:?}");
     assert_eq!(world.many.stats().events, stored);
+}
+
+#[test]
+fn what_is_deleted_is_said_where_another_partition_refuses() {
+    for full in [1, usize::from(PARTITIONS) - 1] {
+        let world = World::new(KINDS[0]);
+        world.many.write(Write::new(events(&*world.many, 0..100))).unwrap();
+        let partitions = world.store.partitions("t", "many").unwrap();
+        // They are not committed: the first has to lead, and does not.
+        let (mut waiting, one) = (Vec::new(), events(&*world.many, [1_000]));
+        while let Ok(pending) = partitions[full].submit(Write::new(one.clone())) {
+            waiting.push(pending);
+        }
+        let ids: Vec<String> = (0..50).map(|n| format!("id {n}")).collect();
+        let stopped = world.many.delete(&ids).unwrap_err();
+        let left = world.many.stats().events;
+        assert!(stopped.deleted > 0 && stopped.deleted == 100 - left && stopped.matched.is_none(), "{stopped:?}");
+        let stopped = world.many.delete_matching(&Predicate::all(), ReadPoint::newest(), &world.control()).unwrap_err();
+        assert!(stopped.deleted > 0 && stopped.deleted == left - world.many.stats().events, "{stopped:?}");
+        // What the partitions after it have is not known.
+        let is_last = full + 1 == usize::from(PARTITIONS);
+        assert_eq!(stopped.matched, is_last.then_some(left));
+    }
 }
 
 #[test]

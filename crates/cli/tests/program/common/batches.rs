@@ -76,7 +76,7 @@ impl Batches {
                 }
                 // After a refusal, it is resent with the batches that got no response. Without the pause, a server that
                 // refuses at once would produce thousands of them.
-                Ok((503, _)) => std::thread::sleep(REFUSED_PAUSE),
+                Ok((429 | 503, _)) => std::thread::sleep(REFUSED_PAUSE),
                 Ok((status, text)) => panic!("{batch}: {status} {text}"),
                 Err(e) => {
                     assert!(!e.contains("timeout"), "{batch} was left without an end: {e}");

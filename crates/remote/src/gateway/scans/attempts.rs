@@ -11,6 +11,7 @@ use meridian_model::policy::selector::{AttemptRequest, End, Profile, ScanAttempt
 use meridian_observe::{self as observe, WorkContext};
 use std::future::pending;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -20,6 +21,10 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Max attempts that fail because a server cannot read. At that point all servers may share the cause, and the query
 /// fails. The delays between attempts make that about three seconds, in which servers can work around damage.
 const UNREADABLE_MAX: usize = 6;
+
+/// How long a server may be silent beyond its busy timeout. It takes a call at once, and then it may start the query late
+/// or work for long. So a silent one is paused, or cannot be reached.
+const SILENT: Duration = Duration::from_millis(250);
 
 /// Outcome of an attempt: its number, the process asked, and the response.
 type AttemptOutcome = (usize, u64, Result<(MessageStream, Message), Fault>);
@@ -42,6 +47,15 @@ pub(in super::super) struct QueryAttempts {
     /// Whether there was no server at the last look.
     is_alone: bool,
     current: WorkContext,
+}
+
+/// The newest attempt, until its server has taken the call.
+struct Unheard {
+    attempt: usize,
+    process: u64,
+    /// When the server counts as silent.
+    due: Instant,
+    heard: Arc<AtomicBool>,
 }
 
 impl QueryAttempts {
@@ -162,7 +176,7 @@ impl QueryAttempts {
     async fn fall_back(&mut self, owner: &str) -> Result<(MessageStream, Message), Fault> {
         count(&self.scans.counts.fallbacks);
         let attempt = self.attempts.fall_back(owner, self.now());
-        let ticket = self.ticket(None)?;
+        let ticket = self.ticket(None)()?;
         let link = self.owner.clone();
         let begun = link.again(|| link.get(ticket.clone())).await;
         match begun {
@@ -178,7 +192,7 @@ impl QueryAttempts {
         }
     }
 
-    /// Runs one attempt, and a second one in parallel if the first is slow to start. `None`: neither started.
+    /// Runs one attempt, and others in parallel if it is slow to start or its server is silent. `None`: none started.
     async fn race(
         &mut self,
         profile: &Profile,
@@ -186,32 +200,37 @@ impl QueryAttempts {
         names: &[&str],
         ask: AttemptRequest,
     ) -> Result<Option<(MessageStream, Message)>, Fault> {
-        let mut running = FuturesUnordered::new();
-        running.push(self.attempt(servers, ask)?);
-        let mut may_hedge = true;
-        while !running.is_empty() {
+        let (asking, unheard) = self.attempt(servers, ask)?;
+        let (mut running, mut newest) = (FuturesUnordered::from_iter([asking]), Some(unheard));
+        let (mut may_hedge, mut passed) = (true, Vec::<usize>::new());
+        // Attempts that were passed over may still win, but nobody waits for them alone.
+        while running.len() > passed.len() {
             let due = self.attempts.hedge_due(&self.scans.hedging.lock()).filter(|_| may_hedge);
             let due = due.map(|due| Instant::now() + due.saturating_sub(self.now()));
+            let silent = newest.as_ref().map(|unheard| unheard.due);
             tokio::select! {
                 biased;
-                Some((attempt, process, outcome)) = running.next() => match outcome {
-                    Ok(begun) => {
-                        self.attempts.started(attempt, self.now());
-                        self.begun = Some((attempt, Some(process)));
-                        return Ok(Some(begun));
+                Some((attempt, process, outcome)) = running.next() => {
+                    passed.retain(|other| *other != attempt);
+                    match outcome {
+                        Ok(begun) => {
+                            self.attempts.started(attempt, self.now());
+                            self.begun = Some((attempt, Some(process)));
+                            return Ok(Some(begun));
+                        }
+                        // A server without the collection is behind, like one that reports it has not caught up.
+                        Err(Fault::NotStarted | Fault::Closed) => {
+                            count(&self.scans.counts.busy);
+                            self.attempts.ended(attempt, End::Busy, self.now());
+                        }
+                        Err(Fault::Deadline) => {
+                            // That of an earlier server is not the reason.
+                            self.fault = None;
+                            return Err(self.late());
+                        }
+                        Err(fault) => self.failed(attempt, Some(process), fault)?,
                     }
-                    // A server without the collection is behind, like one that reports it has not caught up.
-                    Err(Fault::NotStarted | Fault::Closed) => {
-                        count(&self.scans.counts.busy);
-                        self.attempts.ended(attempt, End::Busy, self.now());
-                    }
-                    Err(Fault::Deadline) => {
-                        // That of an earlier server is not the reason.
-                        self.fault = None;
-                        return Err(self.late());
-                    }
-                    Err(fault) => self.failed(attempt, Some(process), fault)?,
-                },
+                }
                 () = sleep_until(due) => {
                     // At most one hedge per attempt, even if the budget refuses it.
                     may_hedge = false;
@@ -221,36 +240,73 @@ impl QueryAttempts {
                     drop(hedging);
                     if let Some(second) = second {
                         count(&self.scans.counts.hedges);
-                        running.push(self.attempt(servers, second)?);
+                        let (asking, unheard) = self.attempt(servers, second)?;
+                        running.push(asking);
+                        newest = Some(unheard);
+                    }
+                }
+                () = sleep_until(silent) => {
+                    let next = match newest.take() {
+                        Some(unheard) if !unheard.heard.load(Ordering::Relaxed) => {
+                            self.pass_over(profile, names, &unheard).map(|next| (unheard.attempt, next))
+                        }
+                        _ => None,
+                    };
+                    if let Some((silent, next)) = next {
+                        passed.push(silent);
+                        let (asking, unheard) = self.attempt(servers, next)?;
+                        running.push(asking);
+                        newest = Some(unheard);
                     }
                 }
                 () = tokio::time::sleep_until(self.until) => return Err(self.late()),
             }
         }
+        for silent in passed {
+            self.attempts.ended(silent, End::Failed, self.now());
+        }
         Ok(None)
     }
 
-    /// Returns a request to a server. Dropping it cancels the request there.
+    /// Chooses another server beside a silent one, which is avoided from now on. `None` if there is no other.
+    fn pass_over(&mut self, profile: &Profile, names: &[&str], silent: &Unheard) -> Option<AttemptRequest> {
+        let (scans, now) = (self.scans.clone(), self.now());
+        let next = self.attempts.pass_over(silent.attempt, profile, names, now, |n| scans.draw(n))?;
+        count(&self.scans.counts.failed);
+        self.scans.avoid(silent.process);
+        Some(next)
+    }
+
+    /// Returns a request to a server, and what is known of it meanwhile. Dropping the request cancels it there.
     fn attempt(
         &self,
         servers: &[ScanServerLocation],
         ask: AttemptRequest,
-    ) -> Result<impl Future<Output = AttemptOutcome> + Send + use<>, Fault> {
+    ) -> Result<(impl Future<Output = AttemptOutcome> + Send + use<>, Unheard), Fault> {
         let server = servers.get(ask.server).ok_or_else(|| Fault::internal("a server that is not there was chosen"))?;
         count(&self.scans.counts.attempts);
         let (link, process) = (self.scans.link(server, &self.owner), server.process);
-        let ticket = self.ticket(Some(ask.busy_timeout))?;
-        Ok(async move {
+        let make_ticket = self.ticket(Some(ask.busy_timeout));
+        let heard = Arc::new(AtomicBool::new(false));
+        let due = Instant::now() + ask.delay + ask.busy_timeout + SILENT;
+        let unheard = Unheard { attempt: ask.attempt, process, due, heard: heard.clone() };
+        let asking = async move {
             tokio::time::sleep(ask.delay).await;
-            (ask.attempt, process, link.get(ticket).await)
-        })
+            let outcome = match make_ticket() {
+                Ok(ticket) => link.get_heard(ticket, move || heard.store(true, Ordering::Relaxed)).await,
+                Err(fault) => Err(fault),
+            };
+            (ask.attempt, process, outcome)
+        };
+        Ok((asking, unheard))
     }
 
-    fn ticket(&self, busy_timeout: Option<Duration>) -> Result<Vec<u8>, Fault> {
+    /// Returns what makes the ticket of a call. It is called when the call is sent: the ticket has the time left then.
+    fn ticket(&self, busy_timeout: Option<Duration>) -> impl FnOnce() -> Result<Vec<u8>, Fault> + Send + use<> {
         let busy_timeout_us = busy_timeout.map(|time| u64::try_from(time.as_micros()).unwrap_or(u64::MAX));
         let get = (self.make)(WireQuery { busy_timeout_us, ..self.asked.clone() });
-        let left = self.until.saturating_duration_since(Instant::now());
-        self.current.clone().run(|| Call::of(get, left).to_json())
+        let (until, current) = (self.until, self.current.clone());
+        move || current.run(|| Call::of(get, until.saturating_duration_since(Instant::now())).to_json())
     }
 
     /// Handles a failed attempt. Another server may answer, unless the query itself is at fault.

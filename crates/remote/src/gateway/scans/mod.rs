@@ -151,12 +151,13 @@ impl Scans {
     /// Totals of scans so far, for operators.
     pub(super) fn reads(&self) -> meridian_backend::cluster::ScanReads {
         let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        let Counts { scans, attempts, busy, failed, hedges: _, fallbacks, absent } = &self.counts;
+        let Counts { scans, attempts, busy, failed, hedges, fallbacks, absent } = &self.counts;
         meridian_backend::cluster::ScanReads {
             questions: of(scans),
             attempts: of(attempts),
             busy: of(busy),
             failed: of(failed),
+            hedges: of(hedges),
             fallbacks: of(fallbacks),
             refused: of(absent),
         }

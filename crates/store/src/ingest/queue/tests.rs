@@ -116,9 +116,9 @@ fn a_queue_is_late_once_a_group_has_left_writes_waiting() {
 fn a_full_queue_refuses_at_once() {
     let queue = Queue::<usize, usize>::new();
     let _all: Vec<_> = (0..WAITING_MAX).map(|i| queue.push(i, 1).unwrap()).collect();
-    assert!(matches!(queue.push(0, 1), Err(WriteError::Busy(_))));
+    assert!(matches!(queue.push(0, 1), Err(WriteError::Late(_))));
     let queue = Queue::<usize, usize>::new();
     // A single write is accepted, however large.
     let _one = queue.push(0, WAITING_BYTES_MAX * 2).unwrap();
-    assert!(matches!(queue.push(0, 1), Err(WriteError::Busy(_))));
+    assert!(matches!(queue.push(0, 1), Err(WriteError::Late(_))));
 }

@@ -154,8 +154,9 @@ fn servers(found: &Cluster, out: &mut dyn Write) -> io::Result<()> {
             load(|load| {
                 let Some(reads) = &load.scan_reads else { return String::new() };
                 let share = |percent: Option<u64>| percent.map_or("–".to_owned(), |n| format!("{n} %"));
-                let (busy, fallback) = (share(reads.busy_percent()), share(reads.fallback_percent()));
-                format!("{}, busy {busy}, to the owner {fallback}", reads.questions)
+                let (busy, hedged) = (share(reads.busy_percent()), share(reads.hedge_percent()));
+                let fallback = share(reads.fallback_percent());
+                format!("{}, busy {busy}, hedged {hedged}, to the owner {fallback}", reads.questions)
             }),
             text(&one.error),
         ]);
