@@ -36,6 +36,7 @@ def tenths(run, seconds):
         middle = lambda values: float(numpy.median(values)) if values else None
         admitted = mine & ~run.refused & (run.outcome != 7)
         parts.append({"goodput_s": float((run.good & mine).sum() / each), "admitted_ms": quantiles(run.wait[admitted]), "refused": int((run.refused & mine).sum()),
+                      "sent_ms": quantiles((run.wait - run.late)[admitted]), "late_ms": quantiles(run.late[mine & ~numpy.isnan(run.late)]),
                       "kinds_ms": {kind: quantiles(run.wait[admitted & run.asking(f"{MIX} {kind}")]) for kind in q.MIXES[MIX]},
                       "unanswered": int((mine & numpy.isin(run.outcome, (5, 6, 7))).sum()), "resident_mb": (middle(sampled("target", "resident_bytes")) or 0) / 2**20,
                       **{name: middle(sampled("store", metric)) for name, metric in METRICS.items()}})

@@ -70,6 +70,8 @@ class Run:
         self.detail = column("detail")
         self.due = column("intended_us") / 1e6
         self.wait = column("done_us").astype(float) / 1e6 - self.due
+        # How late the lab sent it, which is no fault of the server; NaN if it never did.
+        self.late = column("sent_us").astype(float) / 1e6 - self.due
         first = column("first_intended_us").astype(float) / 1e6
         self.wanted = numpy.where(numpy.isnan(first), self.due, first)
         about = json.loads((folder / "run.json").read_text())

@@ -214,9 +214,8 @@ impl Source for GeoPackage {
         }
         let names: String = self.columns.iter().map(|(name, _)| format!(", {}", quoted(name))).collect();
         let layer = quoted(&layer);
-        self.query = format!(
-            "SELECT {row_number}{names} FROM {layer} WHERE {row_number} > ?1 ORDER BY {row_number} LIMIT ?2"
-        );
+        self.query =
+            format!("SELECT {row_number}{names} FROM {layer} WHERE {row_number} > ?1 ORDER BY {row_number} LIMIT ?2");
         self.connection = Some(connection);
         Ok(self.columns.clone())
     }

@@ -27,7 +27,9 @@ use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use meridian_backend::{Collection, DeleteFault, DeleteReceipt, Head, ReadPoint, ReadResult, Write, WriteError};
+use meridian_backend::{
+    Collection, DeleteFault, DeleteReceipt, Head, PartialDelete, ReadPoint, ReadResult, Write, WriteError,
+};
 use meridian_formats::FeatureWriter;
 use meridian_model::filter::{Comparison, Expr, Operand, Predicate};
 use meridian_model::{Batch, IdRole, Invalid, Seq};
@@ -187,7 +189,7 @@ pub async fn delete(state: Scope, Path((name, id)): Path<(String, String)>, cont
     blocking::run(run, move |control| {
         in_tries(&*collection, control, || {
             let deleted = match condition.is_set() {
-                false => collection.delete(std::slice::from_ref(&id)).map_err(WriteFailure::Write)?,
+                false => collection.delete(std::slice::from_ref(&id))?,
                 true => {
                     let (seen, version) = version_of(&*collection, &id)?;
                     condition.test(collection.began(), version)?;
@@ -228,16 +230,22 @@ fn delete_as_seen(
     let named = Expr::Compare { op: Comparison::Eq, left, right: Operand::Text(id.to_owned()) };
     let named = Predicate::bind(&named, &seen.schema).map_err(Problem::internal)?;
     let at = ReadPoint { seq: Some(seen.seq), ..ReadPoint::history() };
-    collection.delete_matching(&named, at, control).map_err(|stopped| match stopped.why {
-        DeleteFault::Query(why) => errors::query_problem(why).into(),
-        DeleteFault::Write(why) => WriteFailure::Write(why),
-    })
+    Ok(collection.delete_matching(&named, at, control)?)
 }
 
 /// Why an event was not written.
 enum WriteFailure {
     Problem(Problem),
     Write(WriteError),
+}
+
+impl From<PartialDelete> for WriteFailure {
+    fn from(stopped: PartialDelete) -> WriteFailure {
+        match stopped.why {
+            DeleteFault::Query(why) => errors::query_problem(why).into(),
+            DeleteFault::Write(why) => WriteFailure::Write(why),
+        }
+    }
 }
 
 impl From<Problem> for WriteFailure {
