@@ -23,6 +23,7 @@ mod table;
 mod watched;
 mod whole;
 mod xml;
+mod xml_text;
 mod zip;
 
 pub(crate) use csv::is_null_number;

@@ -15,9 +15,9 @@ use super::shapefile::{Files, Parts, Shapefile};
 use super::spool::{archive, spool};
 use super::table::{RecordBatcher, Source};
 use super::zip::Zip;
+use crate::compress::peek;
 use crate::error::ReadError;
 use crate::format::Format;
-use crate::input::Input;
 use crate::options::ReadOptions;
 use meridian_model::Invalid;
 use std::fs::File;
@@ -70,11 +70,8 @@ pub(crate) fn in_place(
 
 /// Returns the features of a KML document, or of all documents in a KMZ archive, as newline-delimited JSON.
 pub(crate) fn kml(input: Bytes, options: &ReadOptions) -> Result<Bytes, ReadError> {
-    let mut input = Input::new(input, options);
-    input.has_more()?;
-    let packed = input.available().starts_with(b"PK");
-    let document: Bytes = Box::new(input.into_read());
-    if !packed {
+    let (first, document) = peek(input, 2)?;
+    if first != b"PK" {
         return Ok(Box::new(Kml::new(document, options)));
     }
     let zip = Zip::open(archive(document, options.spool_bytes)?)?;
