@@ -90,3 +90,22 @@ fn texts_are_read_in_the_encoding_that_is_declared_or_marked() {
         assert!(refusal.contains(said), "{said}: {refusal}");
     }
 }
+
+#[test]
+fn places_and_times_that_are_not_taken_are_counted() {
+    let span = "<TimeSpan><begin>2011-03-11</begin></TimeSpan>";
+    let view = "<LookAt><gx:TimeStamp><when>2011-03-11</when></gx:TimeStamp></LookAt>";
+    let model = "<Model><Link><href>b.dae</href></Link></Model>";
+    let overlays = "<GroundOverlay><TimeSpan/></GroundOverlay><ScreenOverlay/><ScreenOverlay/>";
+    let text = format!(
+        "<kml><Document>{overlays}<Folder>{span}{view}<Placemark><name>a</name>{span}{POINT}</Placemark>\
+         <Placemark><name>b</name>{span}{model}</Placemark></Folder></Document></kml>"
+    );
+    let options = ReadOptions::default();
+    let schema = infer(Format::Kml, Box::new(Cursor::new(text.clone())), &options).unwrap().schema;
+    let mut events = reader(Format::Kml, Box::new(Cursor::new(text)), schema.into(), &options).unwrap();
+    assert_eq!(events.next_batch(&BatchLimits::default()).unwrap().unwrap().rows(), 2);
+    let named: Vec<(String, u64)> = events.report().unread.named.into_iter().collect();
+    let expected = [("GroundOverlay", 1), ("Model", 1), ("ScreenOverlay", 2), ("TimeSpan of Folder", 1)];
+    assert_eq!(named, expected.map(|(name, elements)| (name.to_owned(), elements)));
+}
