@@ -60,9 +60,8 @@ fn positions_of_a_track_have_the_values_beside_them() {
 fn texts_are_read_in_the_encoding_that_is_declared_or_marked() {
     // Longer than what is decoded at a time.
     let name = "é".repeat(50_000);
-    let document = |declaration: &str| {
-        format!("{declaration}<kml><Placemark><name>{name}</name>{POINT}</Placemark></kml>")
-    };
+    let document =
+        |declaration: &str| format!("{declaration}<kml><Placemark><name>{name}</name>{POINT}</Placemark></kml>");
     let latin1 = |text: &str| text.chars().map(|sign| sign as u8).collect::<Vec<u8>>();
     let utf16 = |text: &str, bytes: fn(u16) -> [u8; 2]| text.encode_utf16().flat_map(bytes).collect::<Vec<u8>>();
     let declared = document("<?xml version=\"1.0\" encoding = 'ISO-8859-1'?>");
