@@ -282,7 +282,8 @@ describe('a file', () => {
   it('may hold shapes as well-known text', () => {
     const { parseWkt } = files.wkt;
     assert.deepEqual(parseWkt('POINT (1 2)'), { type: 'Point', coordinates: [1, 2] });
-    assert.deepEqual(parseWkt('SRID=4326;POLYGON Z ((0 0 5, 1 0 5, 1 1 5, 0 0 5))'), { type: 'Polygon', coordinates: [[[0, 0], [1, 0], [1, 1], [0, 0]]] });
+    assert.deepEqual(parseWkt('SRID=4326;POLYGON Z ((0 0 5, 1 0 5, 1 1 5, 0 0 5))'), { type: 'Polygon', coordinates: [[[0, 0, 5], [1, 0, 5], [1, 1, 5], [0, 0, 5]]] });
+    assert.match([...files.load.bodiesOf(readFile('wkt\nPOINT Z (1 2 5)\n'))][0], /\[1,2,5\]/, 'the server decides on heights');
     assert.deepEqual(parseWkt('MULTIPOINT((1 2),(3 4))'), { type: 'MultiPoint', coordinates: [[1, 2], [3, 4]] });
     for (const wrong of ['POINT EMPTY', 'POLYGON((0 0)', 'CIRCLE(1 2)', 'POLYGON(0 0, 1 1)', 'POINT(alert(1) 2)']) assert.equal(parseWkt(wrong), null, wrong);
   });

@@ -151,6 +151,16 @@ def test_a_schema_from_a_frame_takes_the_frame(made: Make) -> None:
         assert boats.schema["properties"]["ship"]["x-meridian-object"] is True
     held = geopandas.GeoDataFrame({"n": [1]}, geometry=[LineString([(0, 0), (1, 1)])], crs="EPSG:4326")
     assert made(meridian.schema_of(held)).append(held).written == 1
+    texts = pa.table({"seen": ["2026-01-01T00:00:00Z"], "lon": [1.0], "lat": [2.0]})
+    described = meridian.schema_of(texts, time="seen")
+    assert described["properties"]["seen"] == {"type": "string", "format": "date-time", "x-ogc-role": "primary-instant"}
+    kept = made(described)
+    assert kept.append(texts).written == 1 and kept.query(datetime="2026-01-01").count() == 1
+    # A field that is named as a coordinate keeps the points as they are.
+    named = made({"type": "object", "properties": {**described["properties"], "lon": {"type": "number"}}})
+    properties = {"seen": "2026-01-01T00:00:00Z", "lon": 3}
+    named.append([{"type": "Feature", "geometry": {"type": "Point", "coordinates": [1, 2]}, "properties": properties}])
+    assert set(named.query().to_pandas().columns) >= {"geometry", "lon"}
     with pytest.raises(ValueError, match="there is no column 'when'"):
         meridian.schema_of(table(), time="when")
 

@@ -5615,6 +5615,8 @@ export interface operations {
             header?: {
                 /** @description One range of bytes, such as `bytes=0-1023`. Several get the whole file. */
                 Range?: components["parameters"]["Range"];
+                /** @description A tag or date: the range counts only if the file is still the same. */
+                "If-Range"?: components["parameters"]["If-Range"];
             };
             path?: never;
             cookie?: never;

@@ -180,6 +180,10 @@ impl Format {
             return found;
         }
         let named = name_hint(name);
+        // XML in UTF-16, which its reader decodes.
+        if let ([0xff, 0xfe, ..] | [0xfe, 0xff, ..], Some(Format::Kml | Format::Gpx)) = (first, named) {
+            return named;
+        }
         let start = first.iter().position(|b| !b.is_ascii_whitespace());
         match start.map(|at| first[at]) {
             Some(0x1e) => Some(Format::GeoJsonSeq),

@@ -5,7 +5,7 @@ use meridian_model::error::shorten;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Max events of each list in a [`Report`].
 pub const SHOWN_MAX: usize = 10;
@@ -53,6 +53,20 @@ impl Unread {
         } else {
             self.others += elements;
         }
+    }
+}
+
+/// An [`Unread`] to which a converter adds, and which the reader of its output reports.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct SharedUnread(Arc<Mutex<Unread>>);
+
+impl SharedUnread {
+    pub(crate) fn add(&self, name: &str) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).add(name, 1);
+    }
+
+    pub(crate) fn get(&self) -> Unread {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 

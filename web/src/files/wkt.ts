@@ -11,12 +11,12 @@ function depthOf(value: unknown): number {
   return Array.isArray(value) && Array.isArray(value[0]) ? 1 + depthOf(value[0]) : 0;
 }
 
-/** Null where the text is not one geometry in two dimensions or more; a height is left out. */
+/** Null where the text is not one geometry in two dimensions or more. Heights stay: a load must refuse them, as it does those of GeoJSON. */
 export function parseWkt(text: string): Geometry | null {
   const found = /^\s*(?:SRID=4326;)?([A-Z]+)\s*(?:Z|M|ZM)?\s*(\(.*\))\s*$/is.exec(text);
   const type = found && TYPES[found[1].toUpperCase()];
   if (!found || !type || /[^-+\d.eE,()\s]/.test(found[2])) return null;
-  const json = found[2].replace(/[-+\d.eE]+(?:\s+[-+\d.eE]+)+/g, (pair) => `[${pair.trim().split(/\s+/).slice(0, 2).map(Number).join(',')}]`);
+  const json = found[2].replace(/[-+\d.eE]+(?:\s+[-+\d.eE]+)+/g, (pair) => `[${pair.trim().split(/\s+/).map(Number).join(',')}]`);
   try {
     const nested = JSON.parse(json.replaceAll('(', '[').replaceAll(')', ']')) as unknown[];
     // A point's only bracket, and those around each point of MULTIPOINT((1 2), (3 4)), hold one position.

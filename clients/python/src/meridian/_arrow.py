@@ -118,7 +118,7 @@ def coordinates(points: pa.ChunkedArray) -> tuple[pa.ChunkedArray, pa.ChunkedArr
 
 
 def spread(table: pa.Table, geometry: str | None) -> pa.Table:
-    """The same table with `lon` and `lat` in place of the point column `geometry`."""
+    """The same table with `lon` and `lat` in place of the point column `geometry`, unless a field has one of these names."""
     if geometry is None or geometry not in table.column_names:
         return table
     at = table.column_names.index(geometry)

@@ -53,6 +53,9 @@ def schema_of(
             properties[field.name] = {"type": "string", "x-ogc-role": "id"}
         elif field.name == time:
             described["x-ogc-role"] = "primary-instant"
+            if described["type"] == "string":
+                # Texts: the server reads them as RFC 3339.
+                described.setdefault("format", "date-time")
         elif field.name == object:
             described["x-meridian-object"] = True
     return {"type": "object", "properties": properties, "required": [n for n in (id, time) if n]}

@@ -97,6 +97,8 @@ class Query:
     def to_pandas(self, progress: bool | None = None) -> Any:
         """All events as a pandas `DataFrame`. Points become the columns `lon` and `lat`; other shapes stay WKB.
 
+        Points stay WKB too if a field is named `lon` or `lat`.
+
         >>> db["earthquakes"].query(sortby="-mag", limit=3).to_pandas()[["mag", "place"]]
            mag                                  place
         0  7.9  39km WNW of Panguna, Papua New Guinea

@@ -22,6 +22,7 @@ pub struct Conditions {
     matches: Option<Tags>,
     none: Option<Tags>,
     modified_since: Option<HeaderValue>,
+    unmodified_since: Option<HeaderValue>,
     range: Option<HeaderValue>,
     if_range: Option<HeaderValue>,
 }
@@ -60,6 +61,7 @@ impl Conditions {
             matches: Tags::of(headers, &header::IF_MATCH).unwrap_or(Some(Tags::Listed(Vec::new()))),
             none: Tags::of(headers, &header::IF_NONE_MATCH).unwrap_or_default(),
             modified_since: headers.get(header::IF_MODIFIED_SINCE).cloned(),
+            unmodified_since: headers.get(header::IF_UNMODIFIED_SINCE).cloned(),
             // Only for GET (RFC 9110, 14.2).
             range: headers.get(header::RANGE).filter(|_| *method == Method::GET).cloned(),
             if_range: headers.get(header::IF_RANGE).cloned(),
@@ -81,6 +83,10 @@ impl Conditions {
                 let detail = "this is in another state than If-Match names";
                 return Problem::new(Kind::PreconditionFailed, detail).into_response();
             }
+        } else if is_modified_since(headers, self.unmodified_since.as_ref()) == Some(true) {
+            // The date counts only without the other header, and if the state has one (RFC 9110, 13.1.4).
+            let detail = "this has changed since the date of If-Unmodified-Since";
+            return Problem::new(Kind::PreconditionFailed, detail).into_response();
         }
         match (&self.none, headers.get(header::ETAG)) {
             (Some(none), Some(tag)) => {
@@ -89,20 +95,15 @@ impl Conditions {
                 }
             }
             // The date counts only without the other header (RFC 9110, 13.1.3).
-            (None, _) if self.is_unmodified(headers) => return not_modified(response, None),
+            (None, _) if is_modified_since(headers, self.modified_since.as_ref()) == Some(false) => {
+                return not_modified(response, None);
+            }
             _ => {}
         }
         match &self.range {
             Some(range) if self.range_counts(headers) => part(response, range).await,
             _ => response,
         }
-    }
-
-    fn is_unmodified(&self, headers: &HeaderMap) -> bool {
-        let date = |value: &HeaderValue| parse_http_date(value.to_str().ok()?).ok();
-        let (since, at) =
-            (self.modified_since.as_ref().and_then(date), headers.get(header::LAST_MODIFIED).and_then(date));
-        since.zip(at).is_some_and(|(since, at)| at <= since)
     }
 
     /// Returns whether parts of the response are served and the client's part belongs to the same state.
@@ -115,6 +116,12 @@ impl Conditions {
         headers.get(header::ACCEPT_RANGES).is_some_and(|unit| unit == "bytes")
             && self.if_range.as_ref().is_none_or(is_same)
     }
+}
+
+/// Returns whether the state of a response is later than a date; `None` if either has no valid date.
+fn is_modified_since(headers: &HeaderMap, since: Option<&HeaderValue>) -> Option<bool> {
+    let date = |value: &HeaderValue| parse_http_date(value.to_str().ok()?).ok();
+    Some(headers.get(header::LAST_MODIFIED).and_then(date)? > since.and_then(date)?)
 }
 
 /// Builds a 304: the client already has the current state. `tag` is the client's, which may be that of a compressed
@@ -181,6 +188,34 @@ mod tests {
             ["bytes=", "bytes=-", "bytes=5-2", "bytes=0-1,3-4", "items=0-1", "bytes", "bytes=a-b", "bytes=+1-2", "0-1"]
         {
             assert_eq!(range(text), None, "{text}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_read_of_what_changed_since_a_date_is_refused() {
+        const CHANGED: &str = "Wed, 21 Oct 2015 07:28:00 GMT";
+        for (conditions, changed, expected) in [
+            (&[(header::IF_UNMODIFIED_SINCE, "Wed, 21 Oct 2015 07:27:59 GMT")][..], Some(CHANGED), 412),
+            (&[(header::IF_UNMODIFIED_SINCE, CHANGED)], Some(CHANGED), 200),
+            (&[(header::IF_UNMODIFIED_SINCE, "yesterday")], Some(CHANGED), 200),
+            (&[(header::IF_UNMODIFIED_SINCE, "Wed, 21 Oct 2015 07:27:59 GMT")], None, 200),
+            // The tag goes before the date.
+            (
+                &[(header::IF_UNMODIFIED_SINCE, "Wed, 21 Oct 2015 07:27:59 GMT"), (header::IF_MATCH, "*")],
+                Some(CHANGED),
+                200,
+            ),
+            (&[(header::IF_MODIFIED_SINCE, CHANGED)], Some(CHANGED), 304),
+            (&[(header::IF_MODIFIED_SINCE, "Wed, 21 Oct 2015 07:27:59 GMT")], Some(CHANGED), 200),
+        ] {
+            let asked: HeaderMap =
+                conditions.iter().map(|(name, value)| (name.clone(), HeaderValue::from_static(value))).collect();
+            let conditions = Conditions::of(&Method::GET, &asked).unwrap();
+            let mut response = Response::new(Body::empty());
+            if let Some(changed) = changed {
+                response.headers_mut().insert(header::LAST_MODIFIED, HeaderValue::from_static(changed));
+            }
+            assert_eq!(conditions.apply(response).await.status(), expected, "{asked:?}");
         }
     }
 

@@ -107,9 +107,10 @@ fn duckdb(question: &Question<'_>) -> String {
     match windows(question) {
         Some((_, part, field)) => {
             let field = field.replace('"', "\"\"");
+            // DuckDB truncates instants in the zone of its session, the server in UTC.
             let _ = write!(
                 sql,
-                "SELECT date_trunc('{part}', \"{field}\") AS {part}, count(*) AS count\n{events}\nGROUP BY ALL ORDER BY ALL;"
+                "SET TimeZone = 'UTC';\nSELECT date_trunc('{part}', \"{field}\") AS {part}, count(*) AS count\n{events}\nGROUP BY ALL ORDER BY ALL;"
             );
         }
         None => _ = write!(sql, "SELECT count(*) AS count\n{events};"),
@@ -135,7 +136,7 @@ mod tests {
         let [curl, python, duckdb] = asked("t\"t:Date,*geom:Point", 9, 4_000, false);
         assert_eq!(curl, "curl 'http://h:1/collections/it%27s/aggregate?function=count&window=P1Y&f=csv'");
         assert!(python.ends_with("print(db[\"it's\"].aggregate(\"count\", window=\"P1Y\").to_pandas())"), "{python}");
-        assert!(duckdb.starts_with("SELECT date_trunc('year', \"t\"\"t\") AS year"), "{duckdb}");
+        assert!(duckdb.starts_with("SET TimeZone = 'UTC';\nSELECT date_trunc('year', \"t\"\"t\") AS year"), "{duckdb}");
         assert!(asked("t:Date", 9, 1, false)[0].contains("window=PT1H"));
     }
 

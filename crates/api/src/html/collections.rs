@@ -3,7 +3,7 @@
 use super::ask::{self, Question};
 use super::items::map_of;
 use super::live::size;
-use super::{Page, card, escape, facts, grouped, page};
+use super::{Page, card, counted, escape, facts, grouped, page};
 use crate::contract::links;
 use meridian_backend::{CollectionStats, Damaged, Durability, Settings};
 use meridian_model::{Bounds, Schema, TimeRole, time};
@@ -122,11 +122,6 @@ pub fn schema(name: &str, what: &str, document: &Value) -> Page {
     );
     let trail = [trail(), (name, format!("/collections/{}?f=html", links::escape(name)))];
     page(title, &trail, &body).within("/collections")
-}
-
-/// Formats a count with its noun, given in the singular.
-fn counted(n: u64, thing: &str) -> String {
-    format!("{} {thing}{}", grouped(n), if n == 1 { "" } else { "s" })
 }
 
 fn trail() -> (&'static str, String) {

@@ -26,10 +26,10 @@ pub fn page_of(
     let mut body = String::new();
     match matched {
         Some(matched) => {
-            let _ = write!(body, "<p>{} of {} events. ", super::grouped(returned as u64), super::grouped(matched));
+            let _ = write!(body, "<p>{} of {}. ", super::grouped(returned as u64), super::counted(matched, "event"));
         }
         None => {
-            let _ = write!(body, "<p>{} events. ", super::grouped(returned as u64));
+            let _ = write!(body, "<p>{}. ", super::counted(returned as u64, "event"));
         }
     }
     // A URL with two formats would be refused.

@@ -158,6 +158,11 @@ pub fn grouped(n: u64) -> String {
     groups.join(",")
 }
 
+/// Formats a count with its noun, given in the singular.
+fn counted(n: u64, thing: &str) -> String {
+    format!("{} {thing}{}", grouped(n), if n == 1 { "" } else { "s" })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -187,5 +192,6 @@ mod tests {
     fn thousands_are_grouped() {
         assert_eq!(grouped(1), "1");
         assert_eq!(grouped(1_234_567), "1,234,567");
+        assert_eq!([counted(1, "event"), counted(1_000, "event")], ["1 event", "1,000 events"]);
     }
 }

@@ -30,22 +30,27 @@ pub async fn get(state: Scope, headers: HeaderMap) -> Result<Response> {
     let asked = headers.get(header::RANGE).and_then(Range::of).ok_or_else(|| {
         Problem::parameter("Range", "the file is served in parts: expected one range such as bytes=0-16383")
     })?;
+    let if_range = headers.get(header::IF_RANGE).cloned();
     let (disk, path) = (state.disk.clone(), path.clone());
     let read = tokio::task::spawn_blocking(move || read_part(&*disk, &path, asked));
     let part = read.await.map_err(Problem::internal)?;
     let TileFile { length, head, part } =
         part.map_err(|error| Problem::internal(format!("the base map cannot be read: {error}")))?;
+    let mut headers = HeaderMap::new();
+    // A client that holds parts of a file must learn that this is another one (RFC 9110, 15.3.7).
+    tags::of_bytes(&mut headers, &[&head[..], &length.to_le_bytes()].concat());
+    if if_range.is_some_and(|state| headers.get(header::ETAG) != Some(&state)) {
+        // The range does not count (RFC 9110, 13.1.5), and the whole file is not served.
+        return Err(Problem::parameter("If-Range", "the file is another one: send its range without this condition"));
+    }
     let Some(Part { from, bytes }) = part else {
         let detail = format!("the file has {length} bytes, none of them in the range");
         let whole = HeaderValue::from_str(&format!("bytes */{length}")).map_err(Problem::internal)?;
         return Err(Problem::new(Kind::RangeNotSatisfiable, detail).header(header::CONTENT_RANGE, whole));
     };
-    let mut headers = HeaderMap::new();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/vnd.pmtiles"));
     headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("public, max-age=3600"));
-    // A client that holds parts of a file must learn that this is another one (RFC 9110, 15.3.7).
-    tags::of_bytes(&mut headers, &[&head[..], &length.to_le_bytes()].concat());
     let last = (from + bytes.len() as u64).saturating_sub(1);
     respond::insert(&mut headers, header::CONTENT_RANGE, &format!("bytes {from}-{last}/{length}"));
     Ok((StatusCode::PARTIAL_CONTENT, headers, bytes).into_response())

@@ -294,7 +294,7 @@ pub const ROUTES: &[Route] = &[
     route!(GET "/search", open, Interactive, Handler::of(embedded::search);
         "getSearchPage" "Pages" "The page for searches", &[], None, 200 "The page.", &[("text/html", "Page")]),
     route!(GET "/base-map.pmtiles", open, Interactive, Handler::of(base_map::get);
-        "getBaseMap" "Pages" "A part of the file of tiles that is the operator's base map", &["Range"], None, 206 "The part that `Range` names.", &[("application/vnd.pmtiles", "Binary")]),
+        "getBaseMap" "Pages" "A part of the file of tiles that is the operator's base map", &["Range", "If-Range"], None, 206 "The part that `Range` names.", &[("application/vnd.pmtiles", "Binary")]),
     route!(GET "/assets/{file}", open, Interactive, Handler::of(embedded::asset);
         "getAsset" "Pages" "A file of the pages", &["If-None-Match", "Range", "If-Range"], None, 200 "The file.", &[("application/octet-stream", "Binary")]),
     route!(GET "/favicon.svg", open, Interactive, Handler::of(icon::get);

@@ -28,7 +28,15 @@ fn the_file_of_tiles_is_served_in_parts() {
     let tag = first.header("etag").to_owned();
     assert!(tag.starts_with('"') && [last.header("etag"), all.header("etag")] == [&*tag, &*tag], "{tag}");
     std::fs::write(&path, [&content[..], b"more"].concat()).unwrap();
-    assert_ne!(part("bytes=100-199").header("etag"), tag);
+    let changed = part("bytes=100-199").header("etag").to_owned();
+    assert_ne!(changed, tag);
+    // A range of another file does not count, also one beyond the end of this one.
+    for (range, state, status) in
+        [("bytes=0-9", &changed, 206), ("bytes=0-9", &tag, 400), ("bytes=99000000-", &tag, 400)]
+    {
+        let asked = [("range", range), ("if-range", state.as_str())];
+        assert_eq!(server.ask("GET", "/base-map.pmtiles", &asked, b"").status, status, "{range} {state}");
+    }
     std::fs::write(&path, [&b"other"[..], &content[5..]].concat()).unwrap();
     assert_ne!(part("bytes=100-199").header("etag"), tag);
     assert_eq!(server.ask("GET", "/base-map.pmtiles", &[], b"").status, 400);

@@ -93,6 +93,7 @@ fn a_list_of_events_rounds_for_people_and_keeps_exact_values_as_titles() {
     let properties = json!({"mag": 1.6900000572205, "time": "2026-03-21T02:53:46.52Z"});
     server.load("quakes", &[point("", -155.30599975586, 19.266834259033, properties)]);
     let page = server.ask("GET", "/collections/quakes/items", &BROWSER, b"").text();
+    assert!(page.contains("1 event. "), "{page}");
     for cell in [
         "title=\"1.6900000572205\">1.69</td>",
         "title=\"-155.30599975586, 19.266834259033\">-155.306, 19.26683</td>",

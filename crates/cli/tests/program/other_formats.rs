@@ -156,7 +156,9 @@ fn an_archive_of_tiles_holds_the_tiles_of_the_server() {
     assert_eq!((root[0], root[1]), (7, 0), "the first of seven tiles is that of the world");
     let metadata: Value = serde_json::from_slice(&unpacked(number(24), number(32))).unwrap();
     assert_eq!(metadata["vector_layers"][0]["id"], "spots");
-    assert_eq!(metadata["vector_layers"][0]["fields"]["size"], "Number");
+    let fields = &metadata["vector_layers"][0]["fields"];
+    let kinds = [&fields["size"], &fields["count"], &fields["density"]];
+    assert_eq!(kinds, ["Number", "Number", "Boolean"], "cells of counts have fields of their own");
     let address = format!("{}/collections/spots/tiles/WebMercatorQuad/0/0/0", server.url);
     let mut tile = Vec::new();
     agent().get(&address).call().unwrap().into_body().into_reader().read_to_end(&mut tile).unwrap();

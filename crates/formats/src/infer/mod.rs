@@ -16,6 +16,7 @@ use crate::error::ReadError;
 use crate::format::Format;
 use crate::options::ReadOptions;
 use crate::read;
+use crate::report::SharedUnread;
 use meridian_model::Schema;
 use std::io::{Cursor, Read};
 use std::path::Path;
@@ -58,7 +59,7 @@ fn guess(
         Format::NdJson => json::ndjson(input, options, cut),
         Format::Csv => table::table(input, options, cut),
         Format::Gdelt => return Ok(Inference { schema: crate::gdelt::gdelt_schema(), notes: Vec::new() }),
-        Format::Kml => json::converted(read::kml(input, options)?, options, cut),
+        Format::Kml => json::converted(read::kml(input, options, &SharedUnread::default())?, options, cut),
         other => columnar::columnar(read::stream(other, input, options)?, options, cut),
     }?;
     Ok(guessed.schema(options, cut)?)

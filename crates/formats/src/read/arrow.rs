@@ -137,9 +137,7 @@ impl Ipc {
                 }
                 // Rejected because a length claimed by a hostile stream would be allocated unchecked.
                 Err(error) if error.to_string().contains("decompression requires") => {
-                    return Err(Fault::stop(Invalid::new(
-                        "compressed Arrow batches are not supported: write them uncompressed",
-                    )));
+                    return Err(compressed(self.is_file));
                 }
                 Err(error) => return Err(damaged("Arrow", &error)),
             }
@@ -173,6 +171,16 @@ fn cut_off() -> Fault {
     Fault::stop(Invalid::new("the Arrow data ends before it is complete: was it cut off?"))
 }
 
+/// Names the command that makes it readable: pandas compresses by default.
+fn compressed(is_file: bool) -> Fault {
+    let read = if is_file { "open_file" } else { "open_stream" };
+    Fault::stop(Invalid::new(format!(
+        "compressed Arrow batches are not supported: convert it: python3 -c \"import sys; from pyarrow import feather, \
+         ipc; feather.write_feather(ipc.{read}(open(sys.argv[1], 'rb')).read_all(), 'converted.arrow', \
+         compression='uncompressed')\" IN, or use compression='uncompressed' in to_feather of pandas"
+    )))
+}
+
 impl Batches for Ipc {
     fn open(&mut self) -> Result<(SchemaRef, Option<String>), Fault> {
         self.ready = self.advance(true)?;
@@ -189,6 +197,20 @@ impl Batches for Ipc {
         match self.ready.take() {
             Some(batch) => Ok(Some(batch)),
             None => self.advance(false),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_compressed_is_refused_with_the_command_that_reads_it() {
+        for (is_file, read) in [(true, "ipc.open_file("), (false, "ipc.open_stream(")] {
+            let Fault::Stop(refusal) = compressed(is_file) else { panic!() };
+            let refusal = refusal.to_string();
+            assert!(refusal.contains(read) && refusal.contains("compression='uncompressed')\" IN"), "{refusal}");
         }
     }
 }

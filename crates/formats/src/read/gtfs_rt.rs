@@ -4,6 +4,7 @@ use super::table::{Cell, Kind, Row, Source};
 use crate::error::Fault;
 use crate::input::{Input, utf8};
 use crate::options::ReadOptions;
+use crate::report::Unread;
 use crate::values::{epoch, single};
 use crate::wkb_out::{Parts, Position};
 use meridian_model::Invalid;
@@ -46,6 +47,10 @@ const OCCUPANCY: &[&str] = &[
     "NOT_BOARDABLE",
 ];
 
+/// Content of entities that is not a position, by its field.
+const OTHERS: [(u64, &str); 5] =
+    [(3, "trip_update"), (5, "alert"), (6, "shape"), (7, "stop"), (8, "trip_modifications")];
+
 /// Vehicle positions of one feed message, or of several consecutive ones.
 pub(crate) struct GtfsRt {
     input: Input,
@@ -53,11 +58,12 @@ pub(crate) struct GtfsRt {
     made: Option<u64>,
     begun: bool,
     ordinal: u64,
+    unread: Unread,
 }
 
 impl GtfsRt {
     pub(crate) fn new(source: Box<dyn Read + Send>, options: &ReadOptions) -> GtfsRt {
-        GtfsRt { input: Input::new(source, options), made: None, begun: false, ordinal: 0 }
+        GtfsRt { input: Input::new(source, options), made: None, begun: false, ordinal: 0, unread: Unread::default() }
     }
 
     /// Returns the next field of the feed message: its number and content.
@@ -91,6 +97,10 @@ impl Source for GtfsRt {
         Ok(COLUMNS.iter().map(|(name, kind)| ((*name).to_owned(), *kind)).collect())
     }
 
+    fn unread(&self) -> Unread {
+        self.unread.clone()
+    }
+
     fn next(&mut self, row: &mut Row) -> Result<bool, Fault> {
         while let Some((number, bytes)) = self.field()? {
             let first = !std::mem::replace(&mut self.begun, true);
@@ -101,8 +111,7 @@ impl Source for GtfsRt {
                 }
                 2 => {
                     self.ordinal += 1;
-                    // Updates of trips and alerts are not positions.
-                    if entity(&bytes, self.made, row)? {
+                    if entity(&bytes, self.made, row, &mut self.unread)? {
                         return Ok(true);
                     }
                     // A deleted vehicle may have values that the next one lacks.
@@ -192,9 +201,10 @@ fn made(bytes: &[u8]) -> Result<Option<u64>, Invalid> {
     Ok(made)
 }
 
-/// Puts the position of an entity into a row; returns false if the entity is not a vehicle.
-fn entity(bytes: &[u8], made: Option<u64>, row: &mut Row) -> Result<bool, Invalid> {
+/// Puts the position of an entity into a row; returns false if the entity is not a vehicle. Other content is counted.
+fn entity(bytes: &[u8], made: Option<u64>, row: &mut Row, unread: &mut Unread) -> Result<bool, Invalid> {
     let (mut message, mut found, mut deleted) = (Message(bytes), false, false);
+    let mut others = [0; OTHERS.len()];
     while let Some((number, value)) = message.field()? {
         match (number, value) {
             (1, Field::Bytes(id)) => text(row, "entity", id)?,
@@ -203,8 +213,16 @@ fn entity(bytes: &[u8], made: Option<u64>, row: &mut Row) -> Result<bool, Invali
                 found = true;
                 position_of(vehicle, made, row)?;
             }
+            (other, Field::Bytes(_)) => {
+                if let Some(at) = OTHERS.iter().position(|(field, _)| *field == other) {
+                    others[at] = 1;
+                }
+            }
             _ => {}
         }
+    }
+    for ((_, name), count) in OTHERS.iter().zip(others).filter(|(_, count)| !deleted && *count > 0) {
+        unread.add(name, count);
     }
     Ok(found && !deleted)
 }

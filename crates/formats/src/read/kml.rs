@@ -7,6 +7,7 @@ use super::lines::FAULT;
 use super::xml::{Part, Xml, attribute};
 use crate::error::{Fault, ReadError};
 use crate::options::ReadOptions;
+use crate::report::SharedUnread;
 use crate::values::float;
 use meridian_model::Invalid;
 use meridian_model::error::shorten;
@@ -27,6 +28,8 @@ pub(crate) struct Kml {
     path: Vec<String>,
     /// Types of the fields that schemas describe.
     types: HashMap<String, String>,
+    /// Places and times that are not taken.
+    unread: SharedUnread,
     /// Features, or the fault of a placemark, after which the next one can be read.
     ready: VecDeque<Result<Value, Invalid>>,
     line: io::Cursor<Vec<u8>>,
@@ -57,13 +60,14 @@ struct Track {
 }
 
 impl Kml {
-    pub(crate) fn new(source: Box<dyn Read + Send>, options: &ReadOptions) -> Kml {
+    pub(crate) fn new(source: Box<dyn Read + Send>, options: &ReadOptions, unread: &SharedUnread) -> Kml {
         Kml {
             xml: Xml::new(source, options),
             begun: false,
             folders: Vec::new(),
             path: Vec::new(),
             types: HashMap::new(),
+            unread: unread.clone(),
             ready: VecDeque::new(),
             line: io::Cursor::default(),
         }
@@ -93,6 +97,13 @@ impl Kml {
                                 attribute(&attributes, "name").zip(attribute(&attributes, "type"))
                             {
                                 self.types.insert(name.to_owned(), kind.to_owned());
+                            }
+                        }
+                        "GroundOverlay" | "PhotoOverlay" | "ScreenOverlay" | "NetworkLink" => self.unread.add(&name),
+                        // Placemarks do not inherit it here.
+                        "TimeStamp" | "TimeSpan" => {
+                            if let Some(parent @ ("Folder" | "Document")) = self.path.last().map(String::as_str) {
+                                self.unread.add(&format!("{name} of {parent}"));
                             }
                         }
                         _ => {}
@@ -128,6 +139,9 @@ impl Kml {
         while !path.is_empty() {
             match self.xml.next()? {
                 Part::Open(name, attributes) => {
+                    if name == "Model" {
+                        self.unread.add(&name);
+                    }
                     mark.opens(&name, &attributes);
                     path.push(name);
                 }

@@ -5,6 +5,7 @@ use super::{Records, Step, json_or_text};
 use crate::error::Fault;
 use crate::input::{Input, RecordEnd, utf8};
 use crate::options::ReadOptions;
+use crate::report::{SharedUnread, Unread};
 use crate::survey::EventNotes;
 use meridian_model::{BatchBuilder, Invalid, Schema};
 use std::io::Read;
@@ -25,6 +26,8 @@ pub(crate) struct Lines {
     separated: Option<bool>,
     /// Whether the lines come from a converter, which may mark them.
     is_converted: bool,
+    /// What the converter did not take.
+    unread: SharedUnread,
     line: u64,
     /// Position in the input of the last record read.
     last: Range<usize>,
@@ -34,12 +37,18 @@ impl Lines {
     pub(crate) fn ndjson(source: Box<dyn Read + Send>, schema: Arc<Schema>, options: &ReadOptions) -> Lines {
         let input = Input::new(source, options);
         let setter = FeatureSetter::new(schema, options);
-        Lines { input, setter, separated: Some(false), is_converted: false, line: 0, last: 0..0 }
+        let unread = SharedUnread::default();
+        Lines { input, setter, separated: Some(false), is_converted: false, unread, line: 0, last: 0..0 }
     }
 
     /// Reads the lines that a converter of another format makes.
-    pub(crate) fn converted(source: Box<dyn Read + Send>, schema: Arc<Schema>, options: &ReadOptions) -> Lines {
-        Lines { is_converted: true, ..Lines::ndjson(source, schema, options) }
+    pub(crate) fn converted(
+        source: Box<dyn Read + Send>,
+        unread: SharedUnread,
+        schema: Arc<Schema>,
+        options: &ReadOptions,
+    ) -> Lines {
+        Lines { is_converted: true, unread, ..Lines::ndjson(source, schema, options) }
     }
 
     /// Reads a text sequence; one without separators is read line by line, as several programs write it.
@@ -67,6 +76,10 @@ impl Records for Lines {
 
     fn noted(&mut self) -> EventNotes {
         self.setter.survey.take()
+    }
+
+    fn unread(&self) -> Unread {
+        self.unread.get()
     }
 
     fn raw(&self) -> Option<String> {

@@ -23,6 +23,7 @@ mod table;
 mod watched;
 mod whole;
 mod xml;
+mod xml_text;
 mod zip;
 
 pub(crate) use csv::is_null_number;
@@ -32,7 +33,7 @@ use crate::error::{Fault, MISTAKES_MAX, ReadError};
 use crate::format::Format;
 use crate::json::Json;
 use crate::options::{BatchLimits, OnError, ReadOptions, Watch};
-use crate::report::{RejectedEvent, Rejects, Report, Unread};
+use crate::report::{RejectedEvent, Rejects, Report, SharedUnread, Unread};
 use crate::roles::list;
 use crate::survey::EventNotes;
 use bytes::{Buf, Bytes};
@@ -69,8 +70,9 @@ pub fn reader(
         Format::GeoJsonSeq => events(lines::Lines::sequence(input, schema.clone(), options), schema, options),
         Format::NdJson => events(lines::Lines::ndjson(input, schema.clone(), options), schema, options),
         Format::Kml => {
-            let features = origin::kml(input, options)?;
-            events(lines::Lines::converted(features, schema.clone(), options), schema, options)
+            let unread = SharedUnread::default();
+            let features = origin::kml(input, options, &unread)?;
+            events(lines::Lines::converted(features, unread, schema.clone(), options), schema, options)
         }
         Format::Csv => events(csv::Table::new(input, schema.clone(), options), schema, options),
         Format::Gdelt => events(gdelt::Export::new(input, schema.clone(), options), schema, options),

@@ -15,10 +15,11 @@ use super::shapefile::{Files, Parts, Shapefile};
 use super::spool::{archive, spool};
 use super::table::{RecordBatcher, Source};
 use super::zip::Zip;
+use crate::compress::peek;
 use crate::error::ReadError;
 use crate::format::Format;
-use crate::input::Input;
 use crate::options::ReadOptions;
+use crate::report::SharedUnread;
 use meridian_model::Invalid;
 use std::fs::File;
 use std::io::{self, Read};
@@ -69,13 +70,10 @@ pub(crate) fn in_place(
 }
 
 /// Returns the features of a KML document, or of all documents in a KMZ archive, as newline-delimited JSON.
-pub(crate) fn kml(input: Bytes, options: &ReadOptions) -> Result<Bytes, ReadError> {
-    let mut input = Input::new(input, options);
-    input.has_more()?;
-    let packed = input.available().starts_with(b"PK");
-    let document: Bytes = Box::new(input.into_read());
-    if !packed {
-        return Ok(Box::new(Kml::new(document, options)));
+pub(crate) fn kml(input: Bytes, options: &ReadOptions, unread: &SharedUnread) -> Result<Bytes, ReadError> {
+    let (first, document) = peek(input, 2)?;
+    if first != b"PK" {
+        return Ok(Box::new(Kml::new(document, options, unread)));
     }
     let zip = Zip::open(archive(document, options.spool_bytes)?)?;
     let names = zip.names().filter(|name| name.to_ascii_lowercase().ends_with(".kml")).map(str::to_owned);
@@ -83,7 +81,8 @@ pub(crate) fn kml(input: Bytes, options: &ReadOptions) -> Result<Bytes, ReadErro
     if names.is_empty() {
         return Err(Invalid::new("the KMZ archive holds no .kml file").into());
     }
-    Ok(Box::new(Kmz { zip, names: names.into_iter(), document: None, options: options.clone() }))
+    let (options, unread) = (options.clone(), unread.clone());
+    Ok(Box::new(Kmz { zip, names: names.into_iter(), document: None, options, unread }))
 }
 
 /// The documents of a KMZ archive, in order: the first may only link to the others.
@@ -92,6 +91,7 @@ struct Kmz {
     names: std::vec::IntoIter<String>,
     document: Option<Kml>,
     options: ReadOptions,
+    unread: SharedUnread,
 }
 
 impl Read for Kmz {
@@ -103,7 +103,7 @@ impl Read for Kmz {
             }
             let Some(name) = self.names.next() else { return Ok(0) };
             let file = self.zip.file(&name).map_err(|fault| super::kml::io_error(fault.into()))?;
-            self.document = file.map(|file| Kml::new(file, &self.options));
+            self.document = file.map(|file| Kml::new(file, &self.options, &self.unread));
         }
     }
 }

@@ -1,5 +1,6 @@
 //! XML read element by element; at most one record is held.
 
+use super::xml_text::XmlText;
 use crate::error::{Fault, Halt, ReadError};
 use crate::options::ReadOptions;
 use meridian_model::Invalid;
@@ -32,8 +33,8 @@ pub(crate) struct Xml {
 
 impl Xml {
     pub(crate) fn new(source: Box<dyn Read + Send>, options: &ReadOptions) -> Xml {
-        let limited =
-            LimitedSource { source: BufReader::with_capacity(64 << 10, source), used: 0, most: options.record_bytes };
+        let source = BufReader::with_capacity(64 << 10, XmlText::new(source));
+        let limited = LimitedSource { source, used: 0, most: options.record_bytes };
         Xml { reader: Reader::from_reader(limited), buffer: Vec::new(), open: Vec::new(), empty: false }
     }
 
@@ -66,16 +67,16 @@ impl Xml {
                     return Err(wrong("it ends before its last element is closed: was it cut off?".to_owned()));
                 }
                 Event::Text(text) => {
-                    let text = text.decode().map_err(|e| wrong(e.to_string()))?;
+                    let text = text.decode().map_err(|_| not_utf8())?;
                     say(&mut self.open, &text);
                 }
                 Event::CData(text) => {
-                    let text = text.decode().map_err(|e| wrong(e.to_string()))?;
+                    let text = text.decode().map_err(|_| not_utf8())?;
                     say(&mut self.open, &text);
                 }
                 Event::GeneralRef(reference) => {
                     // No entity is ever declared here, so none can expand. Unknown ones stay as written.
-                    let name = reference.decode().map_err(|e| wrong(e.to_string()))?;
+                    let name = reference.decode().map_err(|_| not_utf8())?;
                     match (reference.resolve_char_ref(), quick_xml::escape::resolve_predefined_entity(&name)) {
                         (Ok(Some(sign)), _) => say(&mut self.open, sign.encode_utf8(&mut [0; 4])),
                         (_, Some(known)) => say(&mut self.open, known),
@@ -126,6 +127,10 @@ fn wrong(what: String) -> Fault {
     Fault::stop(Invalid::new(format!("not well-formed XML: {what}")))
 }
 
+fn not_utf8() -> Fault {
+    Fault::stop(Invalid::new("the text is not UTF-8: expected UTF-8, or an XML declaration that names the encoding"))
+}
+
 /// Converts a parser error: a fault of the byte source, which it wraps, or of the document.
 fn failed(error: quick_xml::Error) -> Fault {
     let quick_xml::Error::Io(io) = &error else { return wrong(error.to_string()) };
@@ -142,7 +147,7 @@ fn failed(error: quick_xml::Error) -> Fault {
 /// A source that fails if too much is read without the end of a record. The parser holds a text or a tag as a whole,
 /// whatever its length.
 struct LimitedSource {
-    source: BufReader<Box<dyn Read + Send>>,
+    source: BufReader<XmlText>,
     used: usize,
     most: usize,
 }

@@ -2,9 +2,10 @@
 
 use crate::common::points::{number, place, read_points, text};
 use crate::common::shown::value;
-use meridian_formats::Format;
+use meridian_formats::{BatchLimits, Format, ReadOptions, infer, reader};
 use meridian_model::FieldType;
 use proptest::prelude::*;
+use std::io::Cursor;
 
 const FIELDS: [(&str, FieldType); 10] = [
     ("time", FieldType::Time),
@@ -197,4 +198,24 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn entities_that_are_not_positions_are_counted() {
+    let entity = |fields: &[Vec<u8>]| bytes(2, &fields.concat());
+    let vehicle = bytes(4, &bytes(2, &[float(1, 52.5), float(2, 13.5)].concat()));
+    let feed = [
+        bytes(1, &bytes(1, b"2.0")),
+        entity(&[bytes(1, b"a"), bytes(3, b""), vehicle]),
+        entity(&[bytes(1, b"b"), bytes(3, b"")]),
+        entity(&[bytes(1, b"c"), bytes(5, b"")]),
+        entity(&[bytes(1, b"d"), bytes(5, b""), integer(2, 1)]),
+    ]
+    .concat();
+    let options = ReadOptions::default();
+    let schema = infer(Format::GtfsRt, Box::new(Cursor::new(feed.clone())), &options).unwrap().schema;
+    let mut events = reader(Format::GtfsRt, Box::new(Cursor::new(feed)), schema.into(), &options).unwrap();
+    assert_eq!(events.next_batch(&BatchLimits::default()).unwrap().unwrap().rows(), 1);
+    let named: Vec<(String, u64)> = events.report().unread.named.into_iter().collect();
+    assert_eq!(named, [("alert".to_owned(), 1), ("trip_update".to_owned(), 2)]);
 }

@@ -49,7 +49,7 @@ pub fn write(client: &Client, args: &ExportArgs, parameters: &[Parameter], path:
 
 /// Returns the metadata for viewers of the archive: the layer and its fields.
 fn metadata(name: &str, max_zoom: u8, schema: &Value) -> Value {
-    let fields: Map<String, Value> = schema["properties"]
+    let mut fields: Map<String, Value> = schema["properties"]
         .as_object()
         .into_iter()
         .flatten()
@@ -63,6 +63,10 @@ fn metadata(name: &str, max_zoom: u8, schema: &Value) -> Value {
             (field.clone(), kind.into())
         })
         .collect();
+    // Of the cells in tiles of many events.
+    for (field, kind) in [("count", "Number"), ("density", "Boolean")] {
+        fields.entry(field).or_insert_with(|| kind.into());
+    }
     json!({
         "name": name,
         "type": "overlay",
