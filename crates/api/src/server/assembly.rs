@@ -17,6 +17,7 @@ use crate::state::exchanges::Exchanges;
 use crate::state::metrics::Metrics;
 use crate::state::passwords::Passwords;
 use crate::state::readers::Readers;
+use crate::state::readiness::Readiness;
 use crate::state::slow::SlowRequests;
 use crate::state::usage_history::History;
 use crate::state::{AppState, Callers, StateInner};
@@ -125,6 +126,7 @@ impl AppState {
             backups: Arc::new(Semaphore::new(backup::RUNNING_MAX)),
             metrics: Metrics::default(),
             scrapes: Arc::new(Semaphore::new(1)),
+            readiness: Readiness::default(),
             disk: seams.disk.clone(),
             clock: seams.clock.clone(),
             random: seams.random.clone(),
