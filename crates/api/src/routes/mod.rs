@@ -316,7 +316,7 @@ mod tests {
             "# Routes\n\nFrom the route table; `MERIDIAN_WRITE_DOCS=1 cargo test --workspace --lib routes` regenerates it.\n\n\
              *Needs* is the access that a caller must have; `open` routes need none, and ignore an invalid credential. *Class* says when a request takes its permit to run:\n\
              `interactive` first, `write` once its body has arrived, `stream` only while it sends. `reserved` has separate permits, so that an\n\
-             overloaded server can still be monitored. `registry` takes a place in the bounded queues of password checks and of changes to\n\
+             overloaded server can still be monitored; callers of a tenant have those of `interactive`, except on open routes. `registry` takes a place in the bounded queues of password checks and of changes to\n\
              tokens, tenants, users and sessions. At most two tenants are removed at a time.\n",
         );
         for (tag, about) in TAGS {
