@@ -87,7 +87,8 @@ impl AppState {
         );
         let keeper = CollectionResults::new(registry.clone(), seams.clock.clone());
         let own = LocalProvider::new(seams.clock.clone()).admitted_by(gate.clone());
-        let searches = searches.traced(tracer.clone()).numbered(config.gateways.as_ref().map(|own| own.number()));
+        let searches = searches.traced(tracer.clone()).admitted_by(gate.clone());
+        let searches = searches.numbered(config.gateways.as_ref().map(|own| own.number()));
         let searches = Arc::new(searches.keeping(Arc::new(keeper)).with(Arc::new(own)));
         let live = Arc::new(EventStreams::new(config.streams_max));
         backend.subscribe(live.clone());
