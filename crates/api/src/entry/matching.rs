@@ -71,7 +71,8 @@ impl Entry {
             }
         }
         // Last of the checks and before admission: a caller without access must not take a permit.
-        let caller = caller::identify(&self.state, &self.guard, arrival, access, (method, uri, headers));
+        let identify = || caller::identify(&self.state, &self.guard, arrival, access, (method, uri, headers));
+        let caller = caller::settled(&self.state, observation.early.take(), access).unwrap_or_else(identify);
         let caller = caller.inspect_err(|why| self.refused(arrival, request, observation.id(), why))?;
         if let Err(problem) = caller::allow(&caller, access, &found.segments) {
             let from = (arrival.client, observation.id());
