@@ -164,6 +164,20 @@ fn what_a_tenant_stores_is_bounded_and_it_can_make_room() {
 }
 
 #[test]
+fn a_compressed_batch_counts_at_once_at_the_size_of_its_events() {
+    let shared = Shared::start(json!({"stored_bytes": 1_000_000}));
+    let name = "a".repeat(1_000);
+    let features: Vec<Value> = (0..2_000).map(|n| point("", f64::from(n % 90), 1.0, json!({"name": name}))).collect();
+    let body = json!({"type": "FeatureCollection", "features": features}).to_string();
+    let body = zstd::encode_all(body.as_bytes(), 1).unwrap();
+    assert!(body.len() < 100_000, "{}", body.len());
+    let headers = [("content-type", "application/geo+json"), ("content-encoding", "zstd")];
+    let written = shared.ask(&shared.harbour, "POST", "/collections/ships/items", &headers, &body);
+    assert_eq!(written.status, 201, "{}", written.text());
+    refused(&shared.post(&shared.harbour, 1), "stored_bytes", 1_000_000);
+}
+
+#[test]
 fn heads_that_were_admitted_are_checked_again_with_their_bodies() {
     let shared = Shared::start(json!({"stored_bytes": 1_000}));
     let body = json!({"type": "FeatureCollection", "features":
