@@ -142,8 +142,8 @@ impl EventStreams {
         Some(StreamSlot { streams: self.clone(), tenant: tenant.clone(), _held: held })
     }
 
-    /// Subscribes to writes to a tenant's collections of this name, and to the server's shutdown. Check for writes after
-    /// the call: later ones are notified.
+    /// Subscribes to writes to a tenant's collections of this name, and to the server's shutdown. Check for writes
+    /// after the call: later ones are notified.
     pub fn subscribe(&self, tenant: &Arc<str>, collection: &str) -> watch::Receiver<()> {
         let key = (tenant.clone(), collection.into());
         let mut notifiers = self.notifiers.lock();

@@ -70,8 +70,8 @@ impl Drop for CancelOnDrop {
     }
 }
 
-/// Runs a lookup where blocking is allowed, with its own permit like any query. It ends when its client leaves: the slot
-/// of its search, which bounds the number of lookups, is then another's.
+/// Runs a lookup where blocking is allowed, with its own permit like any query. It ends when its client leaves: the
+/// slot of its search, which bounds the number of lookups, is then another's.
 async fn look_up<T: Send + 'static>(
     control: Control,
     permit: Option<ReadPermit>,

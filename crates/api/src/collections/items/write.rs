@@ -56,7 +56,7 @@ pub async fn post(state: Scope, Path(name): Path<String>, context: Context, body
     // Also before the permit, so that writes that wait for a full buffer do not block queries.
     backpressure::wait(&*collection, deadline).await?;
     let run = context.lease.run(&state, deadline).await?;
-    let written =
+    let (report, written) =
         if received.bytes.len() <= body::INLINE_BYTES && !is_compressed(&received.bytes) && collection.has_room() {
             let bounds = Bounds::of(&state, &run.control);
             let ParsedBody { write, report, held: _held } =
@@ -71,7 +71,6 @@ pub async fn post(state: Scope, Path(name): Path<String>, context: Context, body
             let intake = intake.clone();
             large(&state, &context.lease, run, received, format, intake, &collection, key, deadline).await?
         };
-    let (report, written) = written;
     state.caller().ledger.charge_write(written.written + written.replaced, report.bytes);
     let document = Receipt {
         written: written.written,
@@ -91,8 +90,7 @@ pub async fn post(state: Scope, Path(name): Path<String>, context: Context, body
     Ok((StatusCode::CREATED, headers, respond::json("application/json", &document)?).into_response())
 }
 
-/// Parses a large body and writes it. Holds a permit while it computes, but not while it waits for room or for the
-/// disk.
+/// Parses a large body and writes it. Holds a permit while it computes, not while it waits for room or the disk.
 #[allow(clippy::too_many_arguments, reason = "the parts of one request, used once")]
 async fn large(
     state: &Scope,
@@ -110,8 +108,7 @@ async fn large(
         NeedsRoom(Write),
     }
     let (shared, into) = (state.clone(), collection.clone());
-    // The events keep their share of memory until they are stored, which bounds the number of writes that wait for
-    // room.
+    // The events keep their share of memory until they are stored: it bounds the number of writes that wait for room.
     let (report, stage, _held) = blocking::run(run, move |control| {
         let bounds = Bounds::of(&shared, control);
         let ParsedBody { write, report, held } = write_of(received, format, &intake, &*into, key, &bounds)?;
@@ -155,8 +152,7 @@ struct ParsedBody {
 
 /// The body-related part of a write's response.
 struct BodyReport {
-    /// What counts as stored until the tenant's bytes are counted again: of a body that may be compressed, its events
-    /// in memory.
+    /// What counts as stored until the next count: of a body that may be compressed, its events in memory.
     bytes: u64,
     /// Whether the body was one Feature rather than a list, and that Feature's id.
     single: bool,
