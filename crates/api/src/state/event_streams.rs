@@ -226,7 +226,7 @@ mod tests {
         let (of_red, of_blue) = (streams.subscribe(&red, "ships"), streams.subscribe(&blue, "ships"));
         let batch = BatchBuilder::new(Arc::new(Schema::default())).finish().unwrap();
         let collection = "ships".into();
-        streams.notify(WrittenBatch { tenant: red, collection, made: 1, partitions: 1, first: Seq(0), batch });
+        streams.notify(WrittenBatch { tenant: red, collection, made: 1, partitions: 1, first: Seq::new(0, 0), batch });
         assert!(of_red.has_changed().unwrap() && !of_blue.has_changed().unwrap());
         streams.check(&blue, "ships");
         assert!(of_blue.has_changed().unwrap());
