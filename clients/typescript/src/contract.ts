@@ -4164,7 +4164,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Events with their positions, for as long as the stream lasts. */
+            /** @description Events with their positions, for as long as the stream lasts. The last one, named `end`, says why the stream ended. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4675,7 +4675,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description Packets, the last of them `complete`. */
+            /** @description Packets, the last of them `complete`. If access ends before, the last event is `end`, with the reason. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4817,7 +4817,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description Packets, for as long as the saved search exists. */
+            /** @description Packets, for as long as the saved search exists. If access ends before, the last event is `end`, with the reason. */
             200: {
                 headers: {
                     [name: string]: unknown;

@@ -3,8 +3,9 @@
 //! Attempts are counted per login and per address. The first few are free, then each must wait longer than the previous
 //! one, up to a minute. An attempt counts from its start, so concurrent attempts do not evade the limit. A successful
 //! attempt is taken back. A login under attack stays available to its user from an address where the user has signed in
-//! before. Attempts for this login from there are counted separately. Failing on purpose elsewhere therefore cannot
-//! lock a user out, and neither can clients behind the same address that try other logins.
+//! before. Attempts for this login from there are counted separately. So neither attempts elsewhere nor clients behind
+//! the same address that try other logins hold the user up there. At other addresses they do: one attempt a minute by
+//! anyone keeps a user waiting who has not signed in from there.
 //!
 //! If an issuer checks the password, nothing can be guessed here, so only failures are counted, per address. People who
 //! sign in from behind one address therefore do not wait for each other.
@@ -305,6 +306,22 @@ mod tests {
             throttle.begin(Some("anna"), home, SECOND).map(drop).unwrap();
         }
         assert!(throttle.begin(Some("anna"), home, SECOND).is_err());
+    }
+
+    #[test]
+    fn attempts_of_others_hold_a_user_up_where_it_has_not_signed_in() {
+        let throttle = Throttle::default();
+        let (home, travels, mut now) = (at("203.0.113.7"), at("198.51.100.1"), 0);
+        let attempt = throttle.begin(Some("anna"), home, now).unwrap();
+        throttle.succeed(attempt, now);
+        for _ in 0..20 {
+            while let Err(wait) = throttle.begin(Some("anna"), at("192.0.2.1"), now) {
+                now += wait.as_micros() as i64;
+            }
+        }
+        let soon = now + 59 * SECOND;
+        assert!(throttle.begin(Some("anna"), travels, soon).is_err());
+        assert!(throttle.begin(Some("anna"), home, soon).is_ok());
     }
 
     #[test]

@@ -136,7 +136,7 @@ pub async fn put(state: Scope, Path(name): Path<String>, context: Context, body:
             let settings = settings::changeable(&state, &*existing, named)?.of(&existing.settings());
             return match state.view().retype(&name, schema, settings).map_err(errors::store_problem)? {
                 Retyped::Done => {
-                    state.live.check(&name);
+                    state.live.check(&state.caller().tenant, &name);
                     respond::json("application/json", &describe(&context, &*state.collection(&name)?))
                 }
                 Retyped::Kept(why) => {
@@ -222,7 +222,7 @@ fn rename(state: &Scope, context: &Context, name: &str, new: &str) -> Result<Res
     if !renamed {
         return Err(no_collection(name));
     }
-    state.live.check(name);
+    state.live.check(&state.caller().tenant, name);
     let collection = state.collection(new)?;
     let mut headers = HeaderMap::new();
     respond::insert(&mut headers, header::LOCATION, &context.url(&path(new)));
@@ -241,7 +241,7 @@ pub async fn delete(state: Scope, Path(name): Path<String>, context: Context) ->
     let run = context.lease.run(&state, context.deadline(None, state.config.timeout_default)?).await?;
     blocking::run(run, move |_| {
         state.view().remove(&name).map_err(errors::store_problem)?;
-        state.live.check(&name);
+        state.live.check(&state.caller().tenant, &name);
         Ok(respond::no_content())
     })
     .await

@@ -84,10 +84,34 @@ pub fn identify(
     }
 }
 
+/// Identifies the caller of a request before its route is known, as for a route that requires access.
+///
+/// # Errors
+/// Those of [`identify`].
+pub fn identify_early(
+    state: &AppState,
+    guard: &Guard,
+    arrival: &Arrival,
+    request: (&Method, &Uri, &HeaderMap),
+) -> Result<Caller> {
+    identify(state, guard, arrival, Access::Needs(Action::Read, Resource::Collections), request)
+}
+
 /// Returns whether the sender of a request is known: by a credential, by the socket, or as a program on this machine.
-pub fn is_known(state: &AppState, guard: &Guard, arrival: &Arrival, request: (&Method, &Uri, &HeaderMap)) -> bool {
-    let needs = Access::Needs(Action::Read, Resource::Collections);
-    identify(state, guard, arrival, needs, request).is_ok_and(|caller| !caller.is_anonymous())
+pub fn is_known(early: &Result<Caller>) -> bool {
+    early.as_ref().is_ok_and(|caller| !caller.is_anonymous())
+}
+
+/// Returns what [`identify`] would, if that follows from `early`: a forged token costs one verification, and counts
+/// once. Otherwise `None`.
+pub fn settled(state: &AppState, early: Option<Result<Caller>>, access: Access) -> Option<Result<Caller>> {
+    match (early?, access) {
+        (Err(problem), Access::Open) => match problem.kind() {
+            Kind::Unauthorized | Kind::TooManyAttempts => Some(Ok(state.callers.nobody.clone())),
+            _ => None,
+        },
+        (early, _) => Some(early),
+    }
 }
 
 const NO_TOKEN_YET: &str = "no token exists yet, so only programs on this machine are served: \

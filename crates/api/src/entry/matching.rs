@@ -40,7 +40,8 @@ impl Entry {
     ) -> Result<RouteMatch<'e, 'p>> {
         let (method, uri, headers) = (request.method(), request.uri(), request.headers());
         // Checked before the path is matched: a foreign host learns nothing, not even which paths exist.
-        self.guard.admit(method, uri, headers)?;
+        let admitted = self.guard.admit(method, uri, headers);
+        admitted.inspect_err(|why| self.refused(arrival, request, observation.id(), why))?;
         if *method == Method::OPTIONS && uri.path() == "*" {
             // `*` denotes the server as a whole (RFC 9110, 9.3.7).
             return Ok(RouteMatch::Options(HeaderMap::from_iter([(header::ALLOW, METHODS.clone())])));
@@ -65,11 +66,14 @@ impl Entry {
             media_types::coding(headers)?;
             // Any page can make a browser submit a form without a preflight, so its origin must be stated.
             if media_types::check(method, headers, media_types)? == media_types::Sender::MayBeForm {
-                self.guard.of_own_page(headers)?;
+                let own = self.guard.of_own_page(headers);
+                own.inspect_err(|why| self.refused(arrival, request, observation.id(), why))?;
             }
         }
         // Last of the checks and before admission: a caller without access must not take a permit.
-        let caller = caller::identify(&self.state, &self.guard, arrival, access, (method, uri, headers))?;
+        let identify = || caller::identify(&self.state, &self.guard, arrival, access, (method, uri, headers));
+        let caller = caller::settled(&self.state, observation.early.take(), access).unwrap_or_else(identify);
+        let caller = caller.inspect_err(|why| self.refused(arrival, request, observation.id(), why))?;
         if let Err(problem) = caller::allow(&caller, access, &found.segments) {
             let from = (arrival.client, observation.id());
             // A refused act never reaches its handler, where acts are recorded, so it is recorded here.
@@ -84,6 +88,21 @@ impl Entry {
         conditions::check(row.route, headers)?;
         audit::admit(&self.state, row.route, &caller, &found.segments)?;
         Ok(RouteMatch::Row { row, caller, segments: found.segments })
+    }
+
+    /// Records the attempt of an act by a client that was refused before it was identified.
+    fn refused<B>(&self, arrival: &Arrival, request: &Request<B>, id: &str, problem: &Problem) {
+        let (Kind::Unauthorized | Kind::CsrfToken | Kind::CrossOrigin) = problem.kind() else { return };
+        let (Some(client), path) = (arrival.client, request.uri().path()) else { return };
+        let Some(found) = self.table.find(path) else { return };
+        let Ok(row) = found.row(request.method()) else { return };
+        let nobody = &self.state.callers.nobody;
+        let act = audit::act_of(row.route, nobody, (Some(client), id), (path, &found.segments));
+        if let Some(act) = act {
+            // Of no tenant: nobody knows whose act it would have been.
+            let act = Act { tenant: String::new(), status: Some(problem.status().as_u16()), ..act };
+            self.state.audit.refused(Source::Unidentified(client), act);
+        }
     }
 
     /// Refuses changes of collections owned by another process: this server shows what the owner has flushed. Tokens,

@@ -47,8 +47,6 @@ use crate::request::context;
 use crate::request::dispatch::{Arrival, Connection, Dispatch, Lease, Segments};
 use crate::request::overload;
 use crate::request::quota;
-#[cfg(feature = "flight")]
-use crate::request::route::{Access, Action, Resource};
 use crate::request::route::{BoxedHandler, Class, Handler, ResponseFuture};
 use crate::response::whole::{self, Refusal};
 use crate::routes::ROUTES;
@@ -122,14 +120,17 @@ impl Entry {
         let arrival = self.arrival(connection, at, headers);
         // Evaluated only if the request names a trace. Unknown senders must not use up the rate reserved for callers'
         // traces.
+        let mut early = None;
         let is_known = || {
-            let of = (method, uri, headers);
-            arrival.as_ref().is_ok_and(|arrival| caller::is_known(&self.state, &self.guard, arrival, of))
+            let identify = |arrival| caller::identify_early(&self.state, &self.guard, arrival, (method, uri, headers));
+            early = arrival.as_ref().ok().map(identify);
+            early.as_ref().is_some_and(caller::is_known)
         };
         let (mut observation, current) = Observation::begin(&self.state, at, (method, uri, headers), is_known);
         let mut response = match arrival {
             Ok(arrival) => {
                 (observation.client, secure) = (arrival.client, arrival.secure);
+                observation.early = early;
                 // Pinned here and passed by reference: a future passed by value is copied, and this one is large.
                 let work = pin!(self.dispatch(arrival, request, &mut observation));
                 observe::within(current, work).await
@@ -166,7 +167,7 @@ impl Entry {
         let (method, uri, headers) = head;
         self.guard.admit(method, uri, headers)?;
         let arrival = self.arrival(connection, Instant::now(), headers)?;
-        caller::identify(&self.state, &self.guard, &arrival, Access::Needs(Action::Read, Resource::Collections), head)
+        caller::identify_early(&self.state, &self.guard, &arrival, head)
     }
 
     /// Observes a Flight call that became no request, with its status over HTTP. It is observed at its end, since only
@@ -181,7 +182,8 @@ impl Entry {
         response: &mut Response,
     ) {
         let arrival = self.arrival(connection, at, head.2).ok();
-        let is_known = || arrival.as_ref().is_some_and(|from| caller::is_known(&self.state, &self.guard, from, head));
+        let identify = |from| caller::identify_early(&self.state, &self.guard, from, head);
+        let is_known = || arrival.as_ref().map(identify).is_some_and(|early| caller::is_known(&early));
         let (mut observation, _) = Observation::begin(&self.state, at, head, is_known);
         observation.client = arrival.as_ref().and_then(|arrival| arrival.client);
         let own = std::mem::replace(response.status_mut(), status);

@@ -3,6 +3,7 @@
 use super::Row;
 use crate::entry::tracked::TrackedRequest;
 use crate::protocol::fields;
+use crate::protocol::problem::Result;
 use crate::state::AppState;
 use crate::state::metrics::Active;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
@@ -28,6 +29,8 @@ pub struct Observation<'a> {
     pub client: Option<IpAddr>,
     /// The number of its path in the route table, once known.
     pub path: Option<usize>,
+    /// The outcome if its caller was identified before its route was known.
+    pub early: Option<Result<Caller>>,
     method: Method,
     id: Option<HeaderValue>,
     trace: Option<HeaderValue>,
@@ -65,6 +68,7 @@ impl<'a> Observation<'a> {
             arrived,
             client: None,
             path: None,
+            early: None,
             method: method.clone(),
             id,
             current: current.clone(),

@@ -5,7 +5,7 @@ use super::table::Row;
 use crate::protocol::fields;
 use crate::request::context;
 use crate::request::dispatch::Arrival;
-use crate::request::route::Class;
+use crate::request::route::{Access, Class};
 use crate::state::AppState;
 use axum::http::{HeaderMap, HeaderName, Method, Request, Version};
 use meridian_admission::ByteBudget;
@@ -80,9 +80,10 @@ impl<'e> Passage<'e> {
     /// Returns the gate that admits it.
     pub fn gate<'a>(&self, state: &'a AppState) -> &'a Gate {
         match self.row.route.class {
-            Class::Reserved => &state.reserved,
+            // Lists of tokens and users that a tenant reads are its requests like any other.
+            Class::Reserved if self.row.route.access == Access::Open || self.caller.is_operator() => &state.reserved,
             // One gate for all of them: separate gates would each fill the processors.
-            Class::Interactive | Class::Write | Class::Stream | Class::Registry => &state.gate,
+            Class::Reserved | Class::Interactive | Class::Write | Class::Stream | Class::Registry => &state.gate,
         }
     }
 }

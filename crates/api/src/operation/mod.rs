@@ -13,6 +13,7 @@ use crate::request::scope::Scope;
 use crate::response::respond;
 use crate::state::AppState;
 use crate::state::metrics::families;
+use crate::state::readiness::CollectionFaults;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use meridian_backend::{Collection, CollectionStats, Metric, MetricKind};
@@ -281,18 +282,9 @@ pub async fn ready(state: Scope) -> Result<Response> {
             ));
         }
     }
-    let collections = state.all_collections().map_err(errors::store_problem)?;
-    // All servers of a cluster share its damage. If it made them unready, nobody would serve the other collections.
-    if state.member.is_some() {
-        return respond::json("application/json", &Health { status: "ready" });
-    }
-    // A read-only server is ready if it can serve reads.
-    let refuses = |c: &Arc<dyn Collection>| c.stats().refuses.map(|why| format!("{}: {why}", c.name()));
-    let refusing: Vec<String> =
-        if state.backend.follows() { Vec::new() } else { collections.iter().filter_map(refuses).collect() };
-    let damaged: Vec<String> =
-        state.all_damaged().map_err(errors::store_problem)?.iter().map(ToString::to_string).collect();
-    let problem = match (damaged.len(), refusing.len()) {
+    let of = state.state().clone();
+    let faults = state.readiness.faults(move || faults(&of)).await?;
+    let problem = match (faults.damaged.len(), faults.refusing.len()) {
         (0, 0) => return respond::json("application/json", &Health { status: "ready" }),
         (0, _) => Problem::new(Kind::Overloaded, "some collections take no writes"),
         (_, 0) => Problem::new(Kind::Damaged, "some collections are damaged; the others are served"),
@@ -300,11 +292,25 @@ pub async fn ready(state: Scope) -> Result<Response> {
     };
     // Only operators see the names of other tenants' collections.
     let shown = state.caller().is_operator();
-    let named = |problem: Problem, name: &str, list: Vec<String>| match list.is_empty() || !shown {
+    let named = |problem: Problem, name: &str, list: &[String]| match list.is_empty() || !shown {
         true => problem,
         false => problem.with(name, list),
     };
-    Err(named(named(problem, "collections", refusing), "damaged", damaged))
+    Err(named(named(problem, "collections", &faults.refusing), "damaged", &faults.damaged))
+}
+
+/// Returns the collections that keep the server from being ready. Visits all of them, at a gateway by calls to owners.
+fn faults(state: &AppState) -> Result<CollectionFaults> {
+    let collections = state.all_collections().map_err(errors::store_problem)?;
+    // All servers of a cluster share its damage. If it made them unready, nobody would serve the other collections.
+    if state.member.is_some() {
+        return Ok(CollectionFaults::default());
+    }
+    // A read-only server is ready if it can serve reads.
+    let refuses = |c: &Arc<dyn Collection>| c.stats().refuses.map(|why| format!("{}: {why}", c.name()));
+    let refusing = if state.backend.follows() { Vec::new() } else { collections.iter().filter_map(refuses).collect() };
+    let damaged = state.all_damaged().map_err(errors::store_problem)?.iter().map(ToString::to_string).collect();
+    Ok(CollectionFaults { refusing, damaged })
 }
 
 /// `GET /version`

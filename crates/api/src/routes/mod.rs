@@ -190,7 +190,7 @@ pub const ROUTES: &[Route] = &[
     route!(GET "/collections/{c}/tracks", read Collection, Interactive, Handler::of(passages::get);
         "getTracks" "Analysis" "The objects that passed, with the first and last time of each", &["f-json", "bbox", "bbox-crs", "datetime", "limit", "after", "filter", "filter-lang", "filter-crs", "near", "radius", "consistency", "scan_type", "timeout", "Meridian-Timeout", "Meridian-After", "queryable", "If-None-Match"], None, 200 "A page of objects in order of their names, each with the number of its events that match.", &[("application/json", "Tracks")]),
     route!(GET "/collections/{c}/stream", read Collection, Stream, Handler::of(live::get);
-        "followEvents" "Events" "Events as they are acknowledged, as Server-Sent Events, or over a WebSocket if the request asks for an upgrade", &["bbox", "bbox-crs", "crs", "datetime", "near", "radius", "filter", "filter-lang", "filter-crs", "properties", "when", "after", "Last-Event-ID"], None, 200 "Events with their positions, for as long as the stream lasts.", &[("text/event-stream", "Text")]),
+        "followEvents" "Events" "Events as they are acknowledged, as Server-Sent Events, or over a WebSocket if the request asks for an upgrade", &["bbox", "bbox-crs", "crs", "datetime", "near", "radius", "filter", "filter-lang", "filter-crs", "properties", "when", "after", "Last-Event-ID"], None, 200 "Events with their positions, for as long as the stream lasts. The last one, named `end`, says why the stream ended.", &[("text/event-stream", "Text")]),
     route!(GET "/collections/{c}/tiles", read Collection, Interactive, Handler::of(tiles::list);
         "meridian.collection.vector.getTileSetsList" "Tiles" "The vector tilesets of a collection", &["f"], None, 200 "Tilesets, with a TileJSON-like description.", json_or_page!("TileSetList")),
     route!(GET "/collections/{c}/tiles/{tileMatrixSetId}", read Collection, Interactive, Handler::of(tiles::tileset);
@@ -224,7 +224,7 @@ pub const ROUTES: &[Route] = &[
     route!(DELETE "/searches/{id}", read Search, Interactive, Handler::of(searches::delete);
         "stopSearch" "Searches" "Stop a search", &[], None, 204 "It is stopped.", &[]),
     route!(GET "/searches/{id}/packets", read Search, Stream, Handler::of(searches::packets::get);
-        "getPackets" "Searches" "The packets of a search as they are produced, as Server-Sent Events, or over a WebSocket if the request asks for an upgrade", &["after", "Last-Event-ID"], None, 200 "Packets, the last of them `complete`.", &[("text/event-stream", "Text")]),
+        "getPackets" "Searches" "The packets of a search as they are produced, as Server-Sent Events, or over a WebSocket if the request asks for an upgrade", &["after", "Last-Event-ID"], None, 200 "Packets, the last of them `complete`. If access ends before, the last event is `end`, with the reason.", &[("text/event-stream", "Text")]),
     route!(POST "/saved-searches", write SavedSearch, Write, Handler::of(searches::saved::post);
         "saveSearch" "Searches" "Save a search: it runs from now on" , &[], Some(RequestBody::small("A name, a question, a webhook, seconds between polls of outside sources; see docs/saved-searches.md.", &[("application/json", "SavedSearch")])), 201 "The search is saved: its id, and the URL of its packets.", json!("SavedSearchAnswer")),
     route!(GET "/saved-searches", read SavedSearch, Interactive, Handler::of(searches::saved::list);
@@ -234,7 +234,7 @@ pub const ROUTES: &[Route] = &[
     route!(DELETE "/saved-searches/{id}", write SavedSearch, Interactive, Handler::of(searches::saved::delete);
         "deleteSavedSearch" "Searches" "Delete a saved search", &[], None, 204 "It is deleted.", &[]),
     route!(GET "/saved-searches/{id}/packets", read SavedSearch, Stream, Handler::of(searches::saved::stream);
-        "getSavedPackets" "Searches" "The packets of a saved search as they are produced, as Server-Sent Events, or over a WebSocket if the request asks for an upgrade", &["after", "Last-Event-ID"], None, 200 "Packets, for as long as the saved search exists.", &[("text/event-stream", "Text")]),
+        "getSavedPackets" "Searches" "The packets of a saved search as they are produced, as Server-Sent Events, or over a WebSocket if the request asks for an upgrade", &["after", "Last-Event-ID"], None, 200 "Packets, for as long as the saved search exists. If access ends before, the last event is `end`, with the reason.", &[("text/event-stream", "Text")]),
     route!(GET "/providers", read Search, Interactive, Handler::of(searches::providers);
         "getProviders" "Searches" "The providers that a search can ask, and their state", &[], None, 200 "Names, breakers, budgets.", json!("ProviderList")),
     route!(POST "/tokens", manage Tokens, Registry, Handler::of(access::tokens::post);
@@ -316,7 +316,7 @@ mod tests {
             "# Routes\n\nFrom the route table; `MERIDIAN_WRITE_DOCS=1 cargo test --workspace --lib routes` regenerates it.\n\n\
              *Needs* is the access that a caller must have; `open` routes need none, and ignore an invalid credential. *Class* says when a request takes its permit to run:\n\
              `interactive` first, `write` once its body has arrived, `stream` only while it sends. `reserved` has separate permits, so that an\n\
-             overloaded server can still be monitored. `registry` takes a place in the bounded queues of password checks and of changes to\n\
+             overloaded server can still be monitored; callers of a tenant have those of `interactive`, except on open routes. `registry` takes a place in the bounded queues of password checks and of changes to\n\
              tokens, tenants, users and sessions. At most two tenants are removed at a time.\n",
         );
         for (tag, about) in TAGS {

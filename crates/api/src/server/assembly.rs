@@ -17,6 +17,7 @@ use crate::state::exchanges::Exchanges;
 use crate::state::metrics::Metrics;
 use crate::state::passwords::Passwords;
 use crate::state::readers::Readers;
+use crate::state::readiness::Readiness;
 use crate::state::slow::SlowRequests;
 use crate::state::usage_history::History;
 use crate::state::{AppState, Callers, StateInner};
@@ -86,7 +87,8 @@ impl AppState {
         );
         let keeper = CollectionResults::new(registry.clone(), seams.clock.clone());
         let own = LocalProvider::new(seams.clock.clone()).admitted_by(gate.clone());
-        let searches = searches.traced(tracer.clone()).numbered(config.gateways.as_ref().map(|own| own.number()));
+        let searches = searches.traced(tracer.clone()).admitted_by(gate.clone());
+        let searches = searches.numbered(config.gateways.as_ref().map(|own| own.number()));
         let searches = Arc::new(searches.keeping(Arc::new(keeper)).with(Arc::new(own)));
         let live = Arc::new(EventStreams::new(config.streams_max));
         backend.subscribe(live.clone());
@@ -125,6 +127,7 @@ impl AppState {
             backups: Arc::new(Semaphore::new(backup::RUNNING_MAX)),
             metrics: Metrics::default(),
             scrapes: Arc::new(Semaphore::new(1)),
+            readiness: Readiness::default(),
             disk: seams.disk.clone(),
             clock: seams.clock.clone(),
             random: seams.random.clone(),

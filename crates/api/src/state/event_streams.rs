@@ -13,8 +13,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 /// The open streams.
 #[derive(Debug)]
 pub struct EventStreams {
-    /// One notifier per followed collection, by name. It carries no events: streams read them from the store.
-    notifiers: Mutex<HashMap<Arc<str>, watch::Sender<()>>>,
+    /// One notifier per followed collection. It carries no events: streams read them from the store.
+    notifiers: Mutex<HashMap<CollectionKey, watch::Sender<()>>>,
     /// Slots, by tenant.
     slots: Mutex<Pool<Arc<str>>>,
     /// The queues of streams that wait to read, by tenant: a waiting tenant must not hold up the others.
@@ -26,6 +26,9 @@ pub struct EventStreams {
     /// Number of clients disconnected since the start because they read too slowly.
     pub slow: AtomicU64,
 }
+
+/// The tenant and the name of a collection.
+type CollectionKey = (Arc<str>, Arc<str>);
 
 /// One of the [`crate::ServerConfig::streams_max`] slots for open streams, freed when dropped.
 pub struct StreamSlot {
@@ -139,26 +142,31 @@ impl EventStreams {
         Some(StreamSlot { streams: self.clone(), tenant: tenant.clone(), _held: held })
     }
 
-    /// Subscribes to writes to collections of this name, and to the server's shutdown. Check for writes after the call:
-    /// later ones are notified.
-    pub fn subscribe(&self, collection: &str) -> watch::Receiver<()> {
+    /// Subscribes to writes to a tenant's collections of this name, and to the server's shutdown. Check for writes
+    /// after the call: later ones are notified.
+    pub fn subscribe(&self, tenant: &Arc<str>, collection: &str) -> watch::Receiver<()> {
+        let key = (tenant.clone(), collection.into());
         let mut notifiers = self.notifiers.lock();
         // A notifier outlives its last stream, so each new stream removes unused ones.
         notifiers.retain(|_, notifier| notifier.receiver_count() > 0);
-        match notifiers.get(collection) {
+        match notifiers.get(&key) {
             Some(notifier) => notifier.subscribe(),
             None => {
                 let (notifier, notifications) = watch::channel(());
-                notifiers.insert(collection.into(), notifier);
+                notifiers.insert(key, notifier);
                 notifications
             }
         }
     }
 
-    /// Lets the streams of collections of this name check whether theirs is still there: it was removed, renamed or made
-    /// again.
-    pub fn check(&self, collection: &str) {
-        if let Some(notifier) = self.notifiers.lock().get(collection) {
+    /// Lets the streams of a tenant's collections of this name check whether theirs is still there: it was removed,
+    /// renamed or made again.
+    pub fn check(&self, tenant: &Arc<str>, collection: &str) {
+        self.wake(&(tenant.clone(), collection.into()));
+    }
+
+    fn wake(&self, key: &CollectionKey) {
+        if let Some(notifier) = self.notifiers.lock().get(key) {
             notifier.send_replace(());
         }
     }
@@ -202,6 +210,25 @@ impl Subscriber for EventStreams {
     fn notify(&self, written: WrittenBatch) {
         // A `watch` channel holds one value, so a burst of writes causes one wakeup and no queue can overflow, however
         // slow a stream is.
-        self.check(&written.collection);
+        self.wake(&(written.tenant, written.collection));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use meridian_model::{BatchBuilder, Schema, Seq};
+
+    #[test]
+    fn a_write_wakes_no_stream_of_another_tenant() {
+        let streams = EventStreams::new(2);
+        let [red, blue]: [Arc<str>; 2] = ["red", "blue"].map(Into::into);
+        let (of_red, of_blue) = (streams.subscribe(&red, "ships"), streams.subscribe(&blue, "ships"));
+        let batch = BatchBuilder::new(Arc::new(Schema::default())).finish().unwrap();
+        let collection = "ships".into();
+        streams.notify(WrittenBatch { tenant: red, collection, made: 1, partitions: 1, first: Seq::new(0, 0), batch });
+        assert!(of_red.has_changed().unwrap() && !of_blue.has_changed().unwrap());
+        streams.check(&blue, "ships");
+        assert!(of_blue.has_changed().unwrap());
     }
 }

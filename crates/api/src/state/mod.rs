@@ -10,6 +10,7 @@ pub mod exchanges;
 pub mod metrics;
 pub mod passwords;
 pub mod readers;
+pub mod readiness;
 pub mod slow;
 pub mod usage_history;
 
@@ -34,6 +35,7 @@ use metrics::Metrics;
 use parking_lot::Mutex;
 use passwords::Passwords;
 use readers::Readers;
+use readiness::Readiness;
 use slow::SlowRequests;
 use std::cell::Cell;
 use std::ops::Deref;
@@ -139,6 +141,8 @@ pub struct StateInner {
     pub metrics: Metrics,
     /// The permit for a scrape to count the contents of collections.
     pub scrapes: Arc<Semaphore>,
+    /// The collections that keep the server from being ready.
+    pub readiness: Readiness,
     /// The disk, for the operator's files.
     pub disk: Arc<dyn Disk>,
     /// The time.

@@ -147,6 +147,44 @@ fn refused_attempts_are_recorded_and_a_flood_of_them_is_counted() {
 }
 
 #[test]
+fn attempts_refused_before_their_caller_is_known_are_recorded() {
+    let shared = Shared::start();
+    shared.user(json!({ "name": "anna", "role": "admin" }));
+    let anna = Browser::of(&shared.server, "anna", PASSWORD);
+    let (right, wrong) = (format!("Bearer {}", shared.admin), format!("Bearer {}", shared.forged));
+    let attempts: [(&[(&str, &str)], u16); 4] = [
+        (&[], 401),
+        (&[("authorization", &*wrong)], 401),
+        (&[("cookie", &*anna.cookie)], 403),
+        (&[("authorization", &*right), ("sec-fetch-site", "cross-site")], 403),
+    ];
+    for (headers, status) in attempts {
+        shared.server.ask("DELETE", "/collections/ships", headers, b"").problem(status);
+    }
+    // Neither a read nor a write of events is an act.
+    shared.server.ask("GET", "/tokens", &[], b"").problem(401);
+    shared.server.ask("DELETE", "/collections/ships/items", &[], b"").problem(401);
+    // They are recorded after the response.
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let all = loop {
+        let all = acts(&shared, &shared.operator);
+        if named(&all, "deleteCollection").len() >= attempts.len() {
+            break all;
+        }
+        assert!(Instant::now() < deadline, "{all:?}");
+    };
+    let lines = named(&all, "deleteCollection");
+    let mut statuses: Vec<u64> = lines.iter().map(|line| line["status"].as_u64().unwrap()).collect();
+    statuses.sort_unstable();
+    assert_eq!(statuses, [401, 401, 403, 403]);
+    for line in lines {
+        assert_eq!((&line["who"], &line["from"]), (&json!("nobody"), &json!("127.0.0.1")), "{line}");
+    }
+    assert!(named(&all, "getTokens").is_empty() && named(&all, "deleteFeatures").is_empty());
+    assert!(named(&acts(&shared, &shared.admin), "deleteCollection").is_empty(), "they are of no tenant");
+}
+
+#[test]
 fn an_act_that_cannot_be_recorded_is_not_done() {
     // Reaches into the records of the folder.
     if is_in_bucket() {

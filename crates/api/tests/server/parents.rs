@@ -1,8 +1,14 @@
 //! Whose traces are continued.
 
+use crate::jwt::{Key, config, now, set};
 use crate::kinds::token;
 use crate::support::Server;
+use meridian_admission::identity::jwt::KeySource;
+use meridian_api::AppState;
+use meridian_backend::Embedded;
 use meridian_observe::{EndedSpan, Sampling, SpanSink, Tracer, TracerStats};
+use meridian_store::seams::Seams;
+use meridian_store::{Options, Store};
 use serde_json::json;
 use std::sync::{Arc, Mutex};
 
@@ -40,4 +46,24 @@ fn only_callers_have_their_traces_recorded() {
     drop(server);
     let spans = kept.0.lock().unwrap();
     assert!(spans.iter().any(|span| span.trace == 5) && spans.iter().all(|span| span.trace == 5), "{spans:?}");
+}
+
+#[test]
+fn a_forged_token_with_a_trace_counts_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("keys.json");
+    std::fs::write(&file, set(&[&Key::new("one", 1)])).unwrap();
+    let sampling = Sampling { ratio: 0.0, parents_per_second: 1_000 };
+    let tracer = Tracer::new(sampling, Box::new(|| 0), 1, Arc::new(Kept::default()));
+    let (seams, config) = (Seams::real(), config(KeySource::File(file)));
+    let store = Arc::new(Store::open(Options::ephemeral(), seams.clone()).unwrap());
+    let state = AppState::with(Embedded::new(store.clone()), &seams, config, tracer, None).unwrap();
+    let server = Server::of("127.0.0.1:0", store, state, None, None);
+    let claims = json!({ "iss": "login", "sub": "mary", "aud": "meridian", "exp": now() + 3600, "groups": [] });
+    let bearer = format!("Bearer {}", Key::new("one", 2).sign(&claims));
+    let parent = format!("00-{:032x}-00f067aa0ba902b7-01", 1);
+    // An address has a hundred.
+    for _ in 0..60 {
+        server.ask("GET", "/collections", &[("authorization", &bearer), ("traceparent", &parent)], b"").problem(401);
+    }
 }

@@ -8,17 +8,32 @@ use serde_json::{Value, json};
 use std::io::BufReader;
 use std::time::{Duration, Instant};
 
+/// Makes the collection in which addresses are looked up, with 3,000 places.
+fn with_places(shared: &Shared) {
+    let path = "/collections/postal-places";
+    let schema = b"name:String,*geom:Point";
+    let made = shared.ask(&shared.harbour, "PUT", path, &[("content-type", "text/plain")], schema);
+    assert_eq!(made.status, 201, "{}", made.text());
+    let features: Vec<Value> = (0..3_000).map(|n| point("", f64::from(n % 90), 1.0, json!({"name": "a"}))).collect();
+    let body = json!({"type": "FeatureCollection", "features": features}).to_string();
+    let headers = [("content-type", "application/geo+json")];
+    let posted = shared.ask(&shared.harbour, "POST", &format!("{path}/items"), &headers, body.as_bytes());
+    assert_eq!(posted.status, 201, "{}", posted.text());
+}
+
+#[test]
+fn looking_up_an_address_is_charged_like_a_query() {
+    let shared = Shared::start(json!({}));
+    with_places(&shared);
+    shared.limit(json!({"scanned_bytes_per_second": 1}));
+    let question = br#"{"keywords":"a","address":"absent"}"#;
+    shared.ask(&shared.harbour, "POST", "/searches", &[JSON], question).problem(400);
+    refused(&shared.get("/collections/ships/items?limit=1"), "scanned_bytes_per_second", 1);
+}
+
 #[test]
 fn a_search_reads_within_the_quota_of_a_request_and_names_it() {
     let shared = Shared::start(json!({}));
-    let made = shared.ask(
-        &shared.harbour,
-        "PUT",
-        "/collections/postal-places",
-        &[("content-type", "text/plain")],
-        b"name:String,*geom:Point",
-    );
-    assert_eq!(made.status, 201, "{}", made.text());
     assert_eq!(shared.post(&shared.harbour, 3_000).status, 201);
     let ask =
         |question: Value| shared.ask(&shared.harbour, "POST", "/searches", &[JSON], question.to_string().as_bytes());
@@ -46,11 +61,7 @@ fn a_search_reads_within_the_quota_of_a_request_and_names_it() {
     assert_eq!((&narrow["state"], &narrow["results"]), (&json!("complete"), &json!(34)), "{narrow}");
     // Looking up an address is subject to the quota too.
     shared.limit(json!({"scanned_bytes_per_request": null}));
-    let features: Vec<Value> = (0..3_000).map(|n| point("", f64::from(n % 90), 1.0, json!({"name": "a"}))).collect();
-    let body = json!({"type": "FeatureCollection", "features": features}).to_string();
-    let headers = [("content-type", "application/geo+json")];
-    let path = "/collections/postal-places/items";
-    assert_eq!(shared.ask(&shared.harbour, "POST", path, &headers, body.as_bytes()).status, 201);
+    with_places(&shared);
     shared.limit(json!({"scanned_bytes_per_request": 50_000}));
     refused(&ask(json!({"keywords": "a", "address": "absent"})), "scanned_bytes_per_request", 50_000);
 }

@@ -217,7 +217,7 @@ fn a_browser_is_led_to_the_form_and_programs_are_not() {
 }
 
 #[test]
-fn guessing_is_slowed_down_and_locks_nobody_out() {
+fn guessing_is_slowed_down_and_keeps_no_user_from_its_own_address() {
     let shared = Shared::start();
     let server = &shared.server;
     shared.user(json!({ "name": "anna", "role": "reader" }));

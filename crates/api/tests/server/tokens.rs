@@ -1,8 +1,10 @@
 //! The life of a token: what it gives, and what ends with it.
 
+use crate::audit::acts;
 use crate::events::Socket;
 use crate::jwt::read_to_the_end;
 use crate::kinds::{JSON, Shared, ask, create, token};
+use crate::sign_in::{Browser, PASSWORD};
 use crate::sources::{Sources, config};
 use crate::support::{Server, read_chunk, read_head, read_response, send};
 use meridian_api::ServerConfig;
@@ -52,6 +54,26 @@ fn a_token_gives_what_its_maker_has_and_ends_when_it_is_revoked() {
     assert_eq!(shared.ask(&shared.admin, "DELETE", &format!("/tokens/{id}")).status, 204);
     with_basic().problem(401);
     shared.ask(&shared.admin, "DELETE", &format!("/tokens/{id}")).problem(404);
+}
+
+#[test]
+fn a_token_goes_on_without_the_user_that_made_it_whom_the_audit_log_names() {
+    let shared = Shared::start();
+    shared.user(json!({ "name": "anna", "role": "admin" }));
+    let anna = Browser::of(&shared.server, "anna", PASSWORD);
+    let made = anna.ask(&shared.server, "POST", "/tokens", json!({ "role": "reader" })).json();
+    let (path, text) = (format!("/tokens/{}", made["id"].as_str().unwrap()), made["token"].as_str().unwrap());
+    let reads = || shared.ask(text, "GET", "/collections/ships").status;
+    for change in [json!({ "password": "another horse battery" }), json!({ "disabled": true })] {
+        assert_eq!(shared.patch(&shared.operator, "/users/anna", change).status, 200);
+        assert_eq!(reads(), 200);
+    }
+    assert_eq!(shared.ask(&shared.operator, "DELETE", "/users/anna").status, 204);
+    assert_eq!(reads(), 200);
+    let acts = acts(&shared, &shared.operator);
+    assert!(acts.iter().any(|act| act["who"] == "user:anna" && act["target"] == path), "{acts:?}");
+    assert_eq!(shared.ask(&shared.operator, "DELETE", &path).status, 204);
+    assert_eq!(reads(), 401);
 }
 
 #[test]

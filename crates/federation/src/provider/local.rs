@@ -134,7 +134,7 @@ impl Provider for LocalProvider {
 }
 
 /// The permit of a reading thread, held while it computes.
-struct ReadPermit {
+pub(crate) struct ReadPermit {
     gate: Gate,
     account: Account,
     deadline: Instant,
@@ -146,7 +146,7 @@ struct ReadPermit {
 }
 
 impl ReadPermit {
-    fn new(gate: Gate, view: &View, deadline: Instant) -> ReadPermit {
+    pub(crate) fn new(gate: Gate, view: &View, deadline: Instant) -> ReadPermit {
         let account = Account { ledger: view.caller().ledger.clone(), class: Class::Interactive, is_write: false };
         let (runtime, turns) = (Handle::current(), Arc::new(PermitScheduler::default()));
         ReadPermit { gate, account, deadline, runtime, turns, permit: None, used: Duration::ZERO }
@@ -164,6 +164,21 @@ impl ReadPermit {
         if let Some(permit) = self.permit.take() {
             (_, _, self.used) = permit.release();
         }
+    }
+
+    /// Runs a read on this thread with this permit. The permit of the request that waits for it rests meanwhile:
+    /// requests that each held one and waited for another would block one another.
+    pub(crate) fn run<T>(mut self, control: Control, read: impl FnOnce(&Control) -> T) -> T {
+        let control = control.scheduled_by(self.turns.clone());
+        let current = meridian_observe::current().holding(&self.turns);
+        let over = || control.is_over().is_some();
+        meridian_observe::away(&over, || {
+            // Without a permit in time, the read ends at its first check.
+            self.enter();
+            let outcome = current.run(|| read(&control));
+            self.leave();
+            outcome
+        })
     }
 }
 

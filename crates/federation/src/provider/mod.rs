@@ -21,6 +21,7 @@ pub mod scripted;
 mod tests;
 
 pub(crate) use leg::Leg;
+pub(crate) use local::ReadPermit;
 pub use local::{LocalProvider, locate};
 pub use remote::RemoteProvider;
 pub use sink::Sink;

@@ -21,6 +21,7 @@ use crate::settings::Settings;
 use crate::status::ProviderStatus;
 use crate::tally::Tally;
 use meridian_admission::ByteBudget;
+use meridian_admission::gate::Gate;
 use meridian_backend::{Backend, Clock, Random, View};
 use meridian_model::Invalid;
 use meridian_model::policy::queue::Class;
@@ -50,6 +51,8 @@ pub struct Searches {
     pipeline: OnceCell<Arc<Pipeline>>,
     registry: Mutex<Registry>,
     tracer: Tracer,
+    /// Admits lookups of addresses.
+    gate: Option<Gate>,
     /// First half of all ids, if they must identify their gateway.
     number: Option<u64>,
 }
@@ -106,6 +109,7 @@ impl Searches {
             pipeline,
             registry,
             tracer: Tracer::default(),
+            gate: None,
             number: None,
         }
     }
@@ -119,6 +123,11 @@ impl Searches {
     /// Records searches and their outgoing requests.
     pub fn traced(self, tracer: Tracer) -> Searches {
         Searches { tracer, ..self }
+    }
+
+    /// Looks up addresses with permits, charged to the tenants of the callers.
+    pub fn admitted_by(self, gate: Gate) -> Searches {
+        Searches { gate: Some(gate), ..self }
     }
 
     /// Makes the ids of all searches begin with this number, by which others find the process that runs them.

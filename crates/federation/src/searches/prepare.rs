@@ -3,12 +3,12 @@
 
 use super::Searches;
 use crate::area::Area;
-use crate::provider::locate;
+use crate::provider::{ReadPermit, locate};
 use crate::question::{Location, Question};
 use crate::refusal::Refusal;
 use meridian_backend::View;
 use meridian_model::Invalid;
-use meridian_model::policy::quota::Quota;
+use meridian_model::policy::quota::{Exceeded, Quota};
 use meridian_query::{CancelFlag, Control, QueryError};
 use tokio::time::Instant;
 
@@ -25,22 +25,21 @@ impl Searches {
         };
         let left = question.deadline.saturating_sub(arrived.elapsed());
         let control = Control::new(self.clock.clone(), left, CancelFlag::new());
-        let ledger = &view.caller().ledger;
-        let control = match ledger.limit(Quota::ScannedBytesPerRequest) {
+        let control = match view.caller().ledger.limit(Quota::ScannedBytesPerRequest) {
             Some(bytes) => control.reading_at_most(bytes),
             None => control,
         };
-        match look_up(control, move |control| locate(collection.as_ref(), &name, control)).await? {
+        let permit = self.gate.clone().map(|gate| ReadPermit::new(gate, view, Instant::now() + left));
+        match look_up(control, permit, move |control| locate(collection.as_ref(), &name, control)).await? {
             Ok((lon, lat)) => {
                 question.place = Some(Location::Area(Area::Circle { lon, lat, radius_m }));
                 Ok(question)
             }
             Err(QueryError::Invalid(invalid)) => Err(Refusal::Invalid(Invalid::field("address", invalid.detail))),
-            Err(QueryError::TooLarge { bytes, limit: Some(limit), .. }) => {
-                // Already counted as a refusal there.
-                ledger.within(Quota::ScannedBytesPerRequest, || bytes.max(limit)).map_err(Refusal::Quota)?;
-                // The limit was raised meanwhile.
-                Err(Refusal::Failed("the quota changed while the address was looked up: try again".to_owned()))
+            // The permit has counted the refusal.
+            Err(QueryError::TooLarge { limit: Some(limit), .. }) => {
+                let quota = Quota::ScannedBytesPerRequest;
+                Err(Refusal::Quota(Exceeded { quota, limit, whole: limit, wait: None }))
             }
             Err(e) => Err(Refusal::Failed(e.to_string())),
         }
@@ -71,14 +70,20 @@ impl Drop for CancelOnDrop {
     }
 }
 
-/// Runs a lookup where blocking is allowed. It ends when its client leaves: the slot of its search, which bounds the
-/// number of lookups, is then another's.
+/// Runs a lookup where blocking is allowed, with its own permit like any query. It ends when its client leaves: the
+/// slot of its search, which bounds the number of lookups, is then another's.
 async fn look_up<T: Send + 'static>(
     control: Control,
+    permit: Option<ReadPermit>,
     work: impl FnOnce(&Control) -> T + Send + 'static,
 ) -> Result<T, Refusal> {
     let _guard = CancelOnDrop(control.cancel_flag().clone());
-    let found = tokio::task::spawn_blocking(move || work(&control)).await;
+    let current = meridian_observe::current();
+    let looking = move || match permit {
+        Some(permit) => permit.run(control, work),
+        None => work(&control),
+    };
+    let found = tokio::task::spawn_blocking(move || current.run(looking)).await;
     found.map_err(|e| Refusal::Failed(e.to_string()))
 }
 
@@ -94,7 +99,7 @@ mod tests {
         let (begins, begun) = oneshot::channel();
         let (ends, ended) = oneshot::channel();
         let control = Control::new(Seams::real().clock, Duration::from_secs(60), CancelFlag::new());
-        let request = tokio::spawn(look_up(control, move |control| {
+        let request = tokio::spawn(look_up(control, None, move |control| {
             let _ = begins.send(());
             let why = loop {
                 match control.check() {

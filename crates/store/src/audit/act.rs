@@ -16,7 +16,8 @@ const CHANGE_BYTES_MAX: usize = 2048;
 pub struct Act {
     /// The id of the request.
     pub request: String,
-    /// The actor: a token's id, `user:NAME`, `jwt:ISSUER:SUBJECT`, `socket`, `local` or `anonymous`.
+    /// The actor: a token's id, `user:NAME`, `jwt:ISSUER:SUBJECT`, `socket`, `local`, `anonymous`, or `nobody` if it
+    /// was refused before that was known.
     pub who: String,
     /// The tenant concerned; empty for the server itself.
     pub tenant: String,

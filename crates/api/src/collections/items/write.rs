@@ -53,23 +53,22 @@ pub async fn post(state: Scope, Path(name): Path<String>, context: Context, body
     // Also before the permit, so that writes that wait for a full buffer do not block queries.
     backpressure::wait(&*collection, deadline).await?;
     let run = context.lease.run(&state, deadline).await?;
-    let body_bytes = received.bytes.len() as u64;
-    let refuse = |e: WriteError| refusal(&state, &*collection, body_bytes, e);
-    let written =
+    let (report, written) =
         if received.bytes.len() <= body::INLINE_BYTES && !is_compressed(&received.bytes) && collection.has_room() {
             let bounds = Bounds::of(&state, &run.control);
             let ParsedBody { write, report, held: _held } =
                 write_of(received, format, &intake, &*collection, key, &bounds)?;
+            let refuse = |e: WriteError| refusal(&state, &*collection, report.bytes, e);
             let append = collection.append(write, deadline).map_err(refuse)?;
             // While queued, the write has no thread and needs no permit: its events hold their share of memory.
             drop(run);
-            (report, append.await.map_err(refuse)?)
+            let written = append.await.map_err(refuse)?;
+            (report, written)
         } else {
             let intake = intake.clone();
             large(&state, &context.lease, run, received, format, intake, &collection, key, deadline).await?
         };
-    let (report, written) = written;
-    state.caller().ledger.charge_write(written.written + written.replaced, body_bytes);
+    state.caller().ledger.charge_write(written.written + written.replaced, report.bytes);
     let document = Receipt {
         written: written.written,
         replaced: written.replaced,
@@ -88,8 +87,7 @@ pub async fn post(state: Scope, Path(name): Path<String>, context: Context, body
     Ok((StatusCode::CREATED, headers, respond::json("application/json", &document)?).into_response())
 }
 
-/// Parses a large body and writes it. Holds a permit while it computes, but not while it waits for room or for the
-/// disk.
+/// Parses a large body and writes it. Holds a permit while it computes, not while it waits for room or the disk.
 #[allow(clippy::too_many_arguments, reason = "the parts of one request, used once")]
 async fn large(
     state: &Scope,
@@ -106,11 +104,8 @@ async fn large(
         Queued(Append),
         NeedsRoom(Write),
     }
-    let body_bytes = received.bytes.len() as u64;
-    let refuse = |e: WriteError| refusal(state, collection.as_ref(), body_bytes, e);
     let (shared, into) = (state.clone(), collection.clone());
-    // The events keep their share of memory until they are stored, which bounds the number of writes that wait for
-    // room.
+    // The events keep their share of memory until they are stored: it bounds the number of writes that wait for room.
     let (report, stage, _held) = blocking::run(run, move |control| {
         let bounds = Bounds::of(&shared, control);
         let ParsedBody { write, report, held } = write_of(received, format, &intake, &*into, key, &bounds)?;
@@ -132,13 +127,14 @@ async fn large(
             .await?
         }
     };
-    Ok((report, append.await.map_err(refuse)?))
+    let written = append.await.map_err(|e| refusal(state, collection.as_ref(), report.bytes, e))?;
+    Ok((report, written))
 }
 
 /// Returns the problem for a failed write. Its stored part counts toward the tenant's quotas.
-fn refusal(state: &Scope, collection: &dyn Collection, body_bytes: u64, error: WriteError) -> Problem {
+fn refusal(state: &Scope, collection: &dyn Collection, bytes: u64, error: WriteError) -> Problem {
     if let WriteError::Partly { stored, .. } = &error {
-        state.caller().ledger.charge_write(*stored, body_bytes);
+        state.caller().ledger.charge_write(*stored, bytes);
     }
     errors::write_problem(collection, error)
 }
@@ -153,6 +149,8 @@ struct ParsedBody {
 
 /// The body-related part of a write's response.
 struct BodyReport {
+    /// What counts as stored until the next count: of a body that may be compressed, its events in memory.
+    bytes: u64,
     /// Whether the body was one Feature rather than a list, and that Feature's id.
     single: bool,
     given: Option<String>,
@@ -171,7 +169,9 @@ fn write_of(
     let (batch, reading, held) = read_batch(&received, format, &collection.schema(), intake.options.clone(), bounds)?;
     let single = batch.rows() == 1 && format == Format::GeoJson && is_feature(&received.bytes);
     let given = batch.ids().filter(|_| single).map(|ids| ids.value(0).to_owned());
-    let report = BodyReport { single, given, left_out: intake.left_out(&reading) };
+    let may_be_compressed = is_compressed(&received.bytes) || format == Format::Arrow;
+    let bytes = if may_be_compressed { batch.bytes().max(received.bytes.len()) } else { received.bytes.len() };
+    let report = BodyReport { bytes: bytes as u64, single, given, left_out: intake.left_out(&reading) };
     let write = Write { batch, key, on_conflict: OnConflict::Refuse, deadline: None };
     Ok(ParsedBody { write, report, held })
 }

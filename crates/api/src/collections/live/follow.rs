@@ -91,7 +91,7 @@ impl Follower {
         slot: StreamSlot,
     ) -> Result<Follower> {
         let answers = state.answers();
-        let notifications = state.live.subscribe(collection.name());
+        let notifications = state.live.subscribe(&state.caller().tenant, collection.name());
         let objects = state.config.stream_objects_max;
         let reading = LiveReader::new(collection, account.ledger.clone(), request, framing, answers.clone(), objects)?;
         let hand = Arc::new(PendingMessage::new(answers.clone()));

@@ -43,7 +43,8 @@ pub enum Resource {
 /// How a request is admitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
-    /// By separate permits, so that an overloaded server can still be monitored.
+    /// By separate permits, so that an overloaded server can still be monitored. Callers of a tenant have none of them,
+    /// except on open routes.
     Reserved,
     /// By a permit before anything else is done.
     Interactive,

@@ -2,10 +2,13 @@
 
 use meridian_admission::identity::Caller;
 use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 /// Max lines per minute for the refused attempts of one source.
 const LINES_A_MINUTE: u32 = 60;
+/// Max lines per minute for clients at one address that are not identified. All of them are one source.
+const LINES_OF_ADDRESS: u32 = 10;
 const MINUTE: i64 = 60_000_000;
 
 /// The source of refused attempts. A flood from one source hides nothing from another.
@@ -17,12 +20,22 @@ pub enum Source {
     Anonymous,
     /// Attempts to sign in as a user of this tenant; empty for operators, `None` for unknown users.
     SignIn(Option<Arc<str>>),
+    /// Clients at this address that were refused before they were identified.
+    Unidentified(IpAddr),
 }
 
 impl Source {
     /// Returns the source of a caller's attempts, other than sign-ins.
     pub fn of(caller: &Caller) -> Source {
         if caller.is_revocable() { Source::Tenant(caller.tenant.clone()) } else { Source::Anonymous }
+    }
+
+    /// Returns the source under which it is counted, and its address if that has lines of its own.
+    fn counted(self) -> (Source, Option<IpAddr>) {
+        match self {
+            Source::Unidentified(address) => (Source::Unidentified(Ipv4Addr::UNSPECIFIED.into()), Some(address)),
+            source => (source, None),
+        }
     }
 }
 
@@ -31,8 +44,10 @@ impl Source {
 pub struct Refusals {
     /// The current minute of the wall clock.
     minute: i64,
-    /// At most two sources per tenant.
+    /// At most two sources per tenant, and those of clients without one.
     sources: HashMap<Source, Count>,
+    /// Lines of the current minute by address. Only those with a line are here.
+    addresses: HashMap<IpAddr, u32>,
 }
 
 #[derive(Debug, Default)]
@@ -53,19 +68,25 @@ impl Refusals {
                 count.lines = 0;
                 count.unrecorded > 0
             });
+            self.addresses.clear();
         }
+        let (source, address) = source.counted();
+        let of_address = address.and_then(|address| self.addresses.get(&address)).copied().unwrap_or(0);
         let count = self.sources.entry(source).or_default();
-        if count.lines >= LINES_A_MINUTE {
+        if count.lines >= LINES_A_MINUTE || of_address >= LINES_OF_ADDRESS {
             count.unrecorded += 1;
             return None;
         }
         count.lines += 1;
+        if let Some(address) = address {
+            self.addresses.insert(address, of_address + 1);
+        }
         Some(std::mem::take(&mut count.unrecorded))
     }
 
     /// Counts an attempt that gets no line.
     pub fn count(&mut self, source: Source) {
-        self.sources.entry(source).or_default().unrecorded += 1;
+        self.sources.entry(source.counted().0).or_default().unrecorded += 1;
     }
 }
 
@@ -87,5 +108,23 @@ mod tests {
         let unrecorded = 1_001 - recorded as u64;
         assert_eq!(refusals.take(red(), 2 * MINUTE), Some(unrecorded));
         assert_eq!((refusals.take(red(), 2 * MINUTE), refusals.sources.len()), (Some(0), 1));
+    }
+
+    #[test]
+    fn an_address_takes_a_part_of_the_lines_of_unidentified_clients() {
+        let mut refusals = Refusals::default();
+        let mut lines = |n: u8| {
+            let source = || Source::Unidentified([192, 0, 2, n].into());
+            (0..100).filter(|_| refusals.take(source(), MINUTE).is_some()).count()
+        };
+        assert_eq!(lines(1), LINES_OF_ADDRESS as usize);
+        assert_eq!(lines(2), LINES_OF_ADDRESS as usize);
+        let all = 2 * LINES_OF_ADDRESS as usize + (3..=200).map(lines).sum::<usize>();
+        assert_eq!(all, LINES_A_MINUTE as usize);
+        assert!(refusals.addresses.len() <= all);
+        refusals.count(Source::Unidentified([192, 0, 2, 1].into()));
+        // Since the last line: what the sixth address had beyond its own, and all of the others.
+        let missed = 90 + (200 - 6) * 100 + 1;
+        assert_eq!(refusals.take(Source::Unidentified([192, 0, 2, 9].into()), 2 * MINUTE), Some(missed));
     }
 }
