@@ -89,12 +89,20 @@ fn a_geopackage_column_named_as_the_row_number_takes_no_rows_away() {
     let folder = tempfile::tempdir().unwrap();
     let file = written(folder.path(), "GPKG", "gpkg");
     let database = rusqlite::Connection::open(&file).unwrap();
-    database.execute_batch("ALTER TABLE events ADD COLUMN RowID INTEGER").unwrap();
+    // SQLite adds no column with such a name to a table, and takes it when it makes one.
+    let add = |column: &str| {
+        let made = "SELECT sql FROM sqlite_master WHERE type = 'table' AND name = 'events'";
+        let made: String = database.query_row(made, [], |row| row.get(0)).unwrap();
+        let (head, _) = made.rsplit_once(')').unwrap();
+        let steps = "CREATE TABLE copied AS SELECT * FROM events; DROP TABLE events;";
+        let rows = "INSERT INTO events SELECT *, NULL FROM copied; DROP TABLE copied;";
+        database.execute_batch(&format!("{steps} {head}, {column} INTEGER); {rows}")).unwrap();
+    };
+    add("RowID");
     let batch = read(Format::GeoPackage, &file).unwrap().unwrap();
     assert_eq!(batch.rows(), 1);
     assert_eq!([value(&batch, "n", 0), value(&batch, "RowID", 0)], ["1", "null"]);
-    let others = "ALTER TABLE events ADD COLUMN _rowid_ INTEGER; ALTER TABLE events ADD COLUMN oid INTEGER";
-    database.execute_batch(others).unwrap();
+    ["_rowid_", "oid"].into_iter().for_each(add);
     let refusal = read(Format::GeoPackage, &file).unwrap_err().to_string();
     assert!(refusal.contains("rowid, _rowid_ and oid") && refusal.contains("ogr2ogr"), "{refusal}");
 }
