@@ -3128,7 +3128,7 @@ export interface components {
         Prefer: string;
         /** @description Deadline in milliseconds. */
         "Meridian-Timeout": string;
-        /** @description Position of a write, as the header `Meridian-Position` of its answer has it: the response shows at least that. A server of a cluster that has not got it waits for it, until the deadline and 60 s at most by default, and answers 503 then. */
+        /** @description Position of a write, as the header `Meridian-Position` of its answer has it: the response shows at least that. A server of a cluster that has not got it waits for it, until the deadline and 60 s at most by default, and answers 503 then. Another server has every write, and answers 503 at once. */
         "Meridian-After": string;
         /** @description Write only if the event, or the definition of the collection, has one of these tags (`ETag` of a read), or `*` if there is one: else 412. */
         "If-Match": string;
@@ -3561,7 +3561,7 @@ export interface operations {
             header?: {
                 /** @description Deadline in milliseconds. */
                 "Meridian-Timeout"?: components["parameters"]["Meridian-Timeout"];
-                /** @description Position of a write, as the header `Meridian-Position` of its answer has it: the response shows at least that. A server of a cluster that has not got it waits for it, until the deadline and 60 s at most by default, and answers 503 then. */
+                /** @description Position of a write, as the header `Meridian-Position` of its answer has it: the response shows at least that. A server of a cluster that has not got it waits for it, until the deadline and 60 s at most by default, and answers 503 then. Another server has every write, and answers 503 at once. */
                 "Meridian-After"?: components["parameters"]["Meridian-After"];
                 /** @description Tags (`ETag` of earlier responses). A read of the same state is answered with 304. A write is done only if the event has none of them; `*`: if there is none. */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
@@ -3709,7 +3709,7 @@ export interface operations {
             header?: {
                 /** @description Deadline in milliseconds. */
                 "Meridian-Timeout"?: components["parameters"]["Meridian-Timeout"];
-                /** @description Position of a write, as the header `Meridian-Position` of its answer has it: the response shows at least that. A server of a cluster that has not got it waits for it, until the deadline and 60 s at most by default, and answers 503 then. */
+                /** @description Position of a write, as the header `Meridian-Position` of its answer has it: the response shows at least that. A server of a cluster that has not got it waits for it, until the deadline and 60 s at most by default, and answers 503 then. Another server has every write, and answers 503 at once. */
                 "Meridian-After"?: components["parameters"]["Meridian-After"];
                 /** @description Tags (`ETag` of earlier responses). A read of the same state is answered with 304. A write is done only if the event has none of them; `*`: if there is none. */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
@@ -3939,7 +3939,7 @@ export interface operations {
             header?: {
                 /** @description Deadline in milliseconds. */
                 "Meridian-Timeout"?: components["parameters"]["Meridian-Timeout"];
-                /** @description Position of a write, as the header `Meridian-Position` of its answer has it: the response shows at least that. A server of a cluster that has not got it waits for it, until the deadline and 60 s at most by default, and answers 503 then. */
+                /** @description Position of a write, as the header `Meridian-Position` of its answer has it: the response shows at least that. A server of a cluster that has not got it waits for it, until the deadline and 60 s at most by default, and answers 503 then. Another server has every write, and answers 503 at once. */
                 "Meridian-After"?: components["parameters"]["Meridian-After"];
                 /** @description Tags (`ETag` of earlier responses). A read of the same state is answered with 304. A write is done only if the event has none of them; `*`: if there is none. */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
@@ -4017,7 +4017,7 @@ export interface operations {
             header?: {
                 /** @description Deadline in milliseconds. */
                 "Meridian-Timeout"?: components["parameters"]["Meridian-Timeout"];
-                /** @description Position of a write, as the header `Meridian-Position` of its answer has it: the response shows at least that. A server of a cluster that has not got it waits for it, until the deadline and 60 s at most by default, and answers 503 then. */
+                /** @description Position of a write, as the header `Meridian-Position` of its answer has it: the response shows at least that. A server of a cluster that has not got it waits for it, until the deadline and 60 s at most by default, and answers 503 then. Another server has every write, and answers 503 at once. */
                 "Meridian-After"?: components["parameters"]["Meridian-After"];
                 /** @description Tags (`ETag` of earlier responses). A read of the same state is answered with 304. A write is done only if the event has none of them; `*`: if there is none. */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
@@ -4089,7 +4089,7 @@ export interface operations {
             header?: {
                 /** @description Deadline in milliseconds. */
                 "Meridian-Timeout"?: components["parameters"]["Meridian-Timeout"];
-                /** @description Position of a write, as the header `Meridian-Position` of its answer has it: the response shows at least that. A server of a cluster that has not got it waits for it, until the deadline and 60 s at most by default, and answers 503 then. */
+                /** @description Position of a write, as the header `Meridian-Position` of its answer has it: the response shows at least that. A server of a cluster that has not got it waits for it, until the deadline and 60 s at most by default, and answers 503 then. Another server has every write, and answers 503 at once. */
                 "Meridian-After"?: components["parameters"]["Meridian-After"];
                 /** @description Tags (`ETag` of earlier responses). A read of the same state is answered with 304. A write is done only if the event has none of them; `*`: if there is none. */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
@@ -4275,7 +4275,7 @@ export interface operations {
             header?: {
                 /** @description Deadline in milliseconds. */
                 "Meridian-Timeout"?: components["parameters"]["Meridian-Timeout"];
-                /** @description Position of a write, as the header `Meridian-Position` of its answer has it: the response shows at least that. A server of a cluster that has not got it waits for it, until the deadline and 60 s at most by default, and answers 503 then. */
+                /** @description Position of a write, as the header `Meridian-Position` of its answer has it: the response shows at least that. A server of a cluster that has not got it waits for it, until the deadline and 60 s at most by default, and answers 503 then. Another server has every write, and answers 503 at once. */
                 "Meridian-After"?: components["parameters"]["Meridian-After"];
                 /** @description Tags (`ETag` of earlier responses). A read of the same state is answered with 304. A write is done only if the event has none of them; `*`: if there is none. */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];

@@ -30,12 +30,32 @@ pub struct Ledger {
     stored: AtomicU64,
     /// Places held now, indexed by [`Quota`].
     held: [AtomicU64; Quota::ALL.len()],
+    /// Of these, those of [`Share::Half`].
+    held_of_half: [AtomicU64; Quota::ALL.len()],
     /// Nanoseconds of processor time used since the start.
     processor: AtomicU64,
     /// Refusals since the start, indexed by [`Quota`].
     refused: [AtomicU64; Quota::ALL.len()],
     /// Refusals by the gate since the start, indexed by [`Refusal`].
     turned_away: [AtomicU64; Refusal::ALL.len()],
+}
+
+/// How many of the places of a quota on concurrent use its callers may hold together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Share {
+    /// All of them.
+    Whole,
+    /// Half of them, rounded down: callers without a credential leave the rest to those with one.
+    Half,
+}
+
+impl Share {
+    fn of(self, limit: u64) -> u64 {
+        match self {
+            Share::Whole => limit,
+            Share::Half => limit / 2,
+        }
+    }
 }
 
 impl Ledger {
@@ -52,6 +72,7 @@ impl Ledger {
             pace: Pace::default(),
             stored: AtomicU64::new(0),
             held: Default::default(),
+            held_of_half: Default::default(),
             processor: AtomicU64::new(0),
             refused: Default::default(),
             turned_away: Default::default(),
@@ -152,15 +173,20 @@ impl Ledger {
     ///
     /// # Errors
     /// The quota that is used up; if there are several, the one that recovers last.
-    pub fn enter(self: &Arc<Ledger>, quotas: &[Quota], at: Instant) -> Result<Option<RequestPermit<'_>>, Exceeded> {
+    pub fn enter(
+        self: &Arc<Ledger>,
+        quotas: &[Quota],
+        share: Share,
+        at: Instant,
+    ) -> Result<Option<RequestPermit<'_>>, Exceeded> {
         if !self.limited.load(Ordering::Relaxed) {
             return Ok(None);
         }
         let now = at - self.origin;
         let accounts = &mut *self.accounts.lock();
         // Taken before the rates are checked; a refusal below drops the place again.
-        self.hold_below(Quota::ConcurrentRequests, || accounts.limits(Quota::ConcurrentRequests))?;
-        let place = RequestPermit { ledger: self, now };
+        self.hold_below(Quota::ConcurrentRequests, share, || accounts.limits(Quota::ConcurrentRequests))?;
+        let place = RequestPermit { ledger: self, share, now };
         let Accounts { quotas: limits, whole, balances, .. } = accounts;
         let rates = [Quota::RequestsPerSecond]
             .iter()
@@ -200,28 +226,40 @@ impl Ledger {
     /// Takes a place of a quota on concurrent use.
     ///
     /// # Errors
-    /// The quota, if all its places are taken.
-    pub fn hold(self: &Arc<Ledger>, quota: Quota) -> Result<QuotaPermit, Exceeded> {
-        self.hold_below(quota, || self.limits(quota))?;
-        Ok(QuotaPermit { ledger: self.clone(), quota })
+    /// The quota, if all its places are taken, or all of the share.
+    pub fn hold(self: &Arc<Ledger>, quota: Quota, share: Share) -> Result<QuotaPermit, Exceeded> {
+        self.hold_below(quota, share, || self.limits(quota))?;
+        Ok(QuotaPermit { ledger: self.clone(), quota, share })
     }
 
     /// Takes a place, which the caller must give back.
-    fn hold_below(&self, quota: Quota, limits: impl FnOnce() -> Option<(u64, u64)>) -> Result<(), Exceeded> {
+    fn hold_below(
+        &self,
+        quota: Quota,
+        share: Share,
+        limits: impl FnOnce() -> Option<(u64, u64)>,
+    ) -> Result<(), Exceeded> {
         // Counted even without a limit, so that a limit set later includes the places already held.
         let before = self.held[quota as usize].fetch_add(1, Ordering::AcqRel);
+        let before_in_half = match share {
+            Share::Whole => 0,
+            Share::Half => self.held_of_half[quota as usize].fetch_add(1, Ordering::AcqRel),
+        };
         // Counted before the check, so that two concurrent calls never both take the last place.
-        match limits().filter(|(limit, _)| before >= *limit) {
+        match limits().filter(|(limit, _)| before >= *limit || before_in_half >= share.of(*limit)) {
             None => Ok(()),
             Some((limit, whole)) => {
-                self.give_back(quota);
-                Err(self.refuse(Exceeded { quota, limit, whole, wait: None }))
+                self.give_back(quota, share);
+                Err(self.refuse(Exceeded { quota, limit: share.of(limit), whole, wait: None }))
             }
         }
     }
 
-    fn give_back(&self, quota: Quota) {
+    fn give_back(&self, quota: Quota, share: Share) {
         self.held[quota as usize].fetch_sub(1, Ordering::AcqRel);
+        if share == Share::Half {
+            self.held_of_half[quota as usize].fetch_sub(1, Ordering::AcqRel);
+        }
     }
 
     /// Checks an amount supplied by the caller, such as stored bytes.
@@ -309,11 +347,12 @@ impl Ledger {
 pub struct QuotaPermit {
     ledger: Arc<Ledger>,
     quota: Quota,
+    share: Share,
 }
 
 impl Drop for QuotaPermit {
     fn drop(&mut self) {
-        self.ledger.give_back(self.quota);
+        self.ledger.give_back(self.quota, self.share);
     }
 }
 
@@ -322,6 +361,7 @@ impl Drop for QuotaPermit {
 #[derive(Debug)]
 pub struct RequestPermit<'a> {
     ledger: &'a Arc<Ledger>,
+    share: Share,
     /// When the request arrived, since the ledger's origin.
     now: Duration,
 }
@@ -334,7 +374,8 @@ impl RequestPermit<'_> {
 
     /// Converts it to an owned place, which can outlive the borrow.
     pub fn keep(self) -> QuotaPermit {
-        let held = QuotaPermit { ledger: self.ledger.clone(), quota: Quota::ConcurrentRequests };
+        let (ledger, share) = (self.ledger.clone(), self.share);
+        let held = QuotaPermit { ledger, quota: Quota::ConcurrentRequests, share };
         // `held` gives the place back instead.
         std::mem::forget(self);
         held
@@ -343,7 +384,7 @@ impl RequestPermit<'_> {
 
 impl Drop for RequestPermit<'_> {
     fn drop(&mut self) {
-        self.ledger.give_back(Quota::ConcurrentRequests);
+        self.ledger.give_back(Quota::ConcurrentRequests, self.share);
     }
 }
 

@@ -13,4 +13,4 @@ mod ledger;
 pub mod pace;
 
 pub use bytes::{ByteBudget, ByteShare};
-pub use ledger::{Ledger, QuotaPermit, RequestPermit};
+pub use ledger::{Ledger, QuotaPermit, RequestPermit, Share};

@@ -77,6 +77,12 @@ pub trait Operation: Debug + Send + Sync {
         false
     }
 
+    /// Returns true if every write passes through this process, so that a position beyond its newest is of no
+    /// acknowledged write. Returns at once.
+    fn has_every_write(&self) -> bool {
+        false
+    }
+
     /// Returns the caches of a bucket in this process, of objects and of segment trees; `None` if it reads no bucket.
     fn bucket_cache(&self) -> Option<(ExtentStats, TreeStats)> {
         None

@@ -40,7 +40,7 @@ pub use token::Token;
 pub use user::{Login, User};
 pub use users::{NewUser, UserChange};
 
-use crate::ledger::Ledger;
+use crate::ledger::{Ledger, Share};
 use meridian_model::policy::access::{Grant, Role};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -112,6 +112,11 @@ impl Identity {
     /// Returns whether the caller presented no credential and is not the owner of the folder.
     pub fn is_anonymous(&self) -> bool {
         self.revoked.is_none() && !self.is_operator()
+    }
+
+    /// Returns the caller's share of its tenant's places.
+    pub fn share(&self) -> Share {
+        if self.is_anonymous() { Share::Half } else { Share::Whole }
     }
 
     /// Returns whether the caller is an operator.

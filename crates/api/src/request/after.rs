@@ -8,7 +8,7 @@ use crate::request::dispatch::Lease;
 use crate::request::scope::Scope;
 use crate::state::AppState;
 use axum::http::{HeaderMap, HeaderName};
-use meridian_backend::{Collection, Eventual, ReadPoint};
+use meridian_backend::{Backend, Collection, Eventual, ReadPoint};
 use meridian_model::{Positions, Seqs};
 use std::sync::Arc;
 use tokio::time::{Duration, Instant};
@@ -58,12 +58,12 @@ impl Context {
     ///
     /// # Errors
     /// 400 for a position of a collection with another number of partitions. 503 if the write has not arrived by the
-    /// deadline, or by the default deadline of requests.
+    /// deadline, or by the default deadline of requests; at once if it can never arrive.
     pub async fn read(&self, state: &AppState, collection: &dyn Collection, deadline: Instant) -> Result<Run> {
         if let Some(after) = position(&self.headers)? {
             fits(&after, collection)?;
             let until = self.until(state, deadline);
-            wait(after, collection, &self.lease, until, state.backend.follows()).await?;
+            wait(after, collection, &self.lease, until, &*state.backend).await?;
         }
         self.lease.run(state, deadline).await
     }
@@ -99,7 +99,7 @@ async fn wait(
     collection: &dyn Collection,
     lease: &Lease,
     until: Instant,
-    follows: bool,
+    backend: &dyn Backend,
 ) -> Result<()> {
     let (mut shown, mut look) = (collection.position(), LOOK);
     if !shown.covers(&after) {
@@ -108,8 +108,9 @@ async fn wait(
     }
     while !shown.covers(&after) {
         let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            let why = match follows {
+        // A write is shown before its position is told. So what this process does not show yet, nobody can know of.
+        if left.is_zero() || backend.has_every_write() {
+            let why = match backend.follows() {
                 true => "ask again later, or ask a gateway, which shows every write at once",
                 false => "is it of this collection?",
             };

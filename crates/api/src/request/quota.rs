@@ -73,17 +73,19 @@ pub fn enter<'a>(
             &[Quota::EventsPerSecond]
         }
     };
-    ledger.enter(rates, at).map_err(exceeded)
+    ledger.enter(rates, caller.share(), at).map_err(exceeded)
 }
 
 /// Takes a slot for a stream of events or packets.
 ///
 /// # Errors
-/// 503 if the server has none, 429 if the caller's tenant may have no more.
+/// 503 if the server has none for this caller, 429 if the caller's tenant may have no more.
 pub fn stream_slot(state: &AppState, caller: &Identity) -> Result<StreamSlot> {
     // The tenant's own quota first: its 429 names a cause that the client can change.
-    let held = caller.ledger.hold(Quota::Streams).map_err(|over| exceeded(state, over))?;
-    state.live.take(&caller.tenant, held).ok_or_else(|| {
+    let held = caller.ledger.hold(Quota::Streams, caller.share()).map_err(|over| exceeded(state, over))?;
+    // Without a credential it takes none of the slots that are guaranteed to tenants, their caller's own included.
+    let pool = if caller.is_anonymous() { state.callers.nobody.ledger.tenant() } else { &caller.tenant };
+    state.live.take(pool, held).ok_or_else(|| {
         let max = state.config.streams_max;
         let detail = format!("{} streams are open, of {max} in all: try again", state.live.open());
         overload::overloaded(state, detail, max)

@@ -86,7 +86,7 @@ mod tests {
             let (connection, _client) = duplex(1 << 10);
             let charged = (!is_relayed).then(|| (caller.clone(), state.clone()));
             ChargedConnection::new(connection, charged).write_all(&[7; 1 << 10]).await.unwrap();
-            let entered = caller.ledger.enter(&[Quota::ResultBytesPerSecond], Instant::now());
+            let entered = caller.ledger.enter(&[Quota::ResultBytesPerSecond], caller.share(), Instant::now());
             assert_eq!(entered.is_ok(), is_relayed);
         }
     }

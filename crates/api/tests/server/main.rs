@@ -54,6 +54,7 @@ mod metadata;
 mod mock_issuer;
 mod modes;
 mod observed;
+mod opened;
 mod openid;
 mod overload;
 mod pages;

@@ -172,6 +172,27 @@ fn streams_of_one_tenant_leave_slots_for_those_of_another() {
 }
 
 #[test]
+fn streams_without_a_credential_leave_the_slots_of_every_tenant() {
+    let shared = Shared::start(ServerConfig { streams_max: 8, ..ServerConfig::default() });
+    let opened = shared.ask(&shared.operator, "PATCH", "/tenants/default", &[JSON], br#"{"anonymous":"ships"}"#);
+    assert_eq!(opened.status, 200, "{}", opened.text());
+    let open = |by: &[(&str, &str)]| {
+        let mut stream = shared.server.connect();
+        send(&mut stream, "GET", "/collections/ships/stream", by, b"");
+        let status = read_head(&mut BufReader::new(&stream)).unwrap().0;
+        (stream, status)
+    };
+    let anonymous: Vec<(TcpStream, u16)> = (0..8).map(|_| open(&[])).collect();
+    assert_eq!(anonymous.iter().filter(|(_, status)| *status == 200).count(), 4);
+    let by = |token: &str, streams: usize| -> Vec<(TcpStream, u16)> {
+        (0..streams).map(|_| open(&[("authorization", token)])).collect()
+    };
+    let (quiet, greedy) = (by(&shared.quiet, 3), by(&shared.greedy, 2));
+    assert_eq!(quiet.iter().map(|(_, status)| *status).collect::<Vec<_>>(), [200, 200, 503]);
+    assert_eq!(greedy.iter().map(|(_, status)| *status).collect::<Vec<_>>(), [200, 200]);
+}
+
+#[test]
 fn clients_that_do_not_read_are_evicted_from_their_own_tenant_first() {
     // More than the buffers of both systems hold.
     const EVENTS: usize = 40_000;

@@ -186,6 +186,10 @@ impl Operation for Embedded {
         self.store.is_read_only()
     }
 
+    fn has_every_write(&self) -> bool {
+        !self.store.is_read_only()
+    }
+
     fn bucket_cache(&self) -> Option<(ExtentStats, TreeStats)> {
         Some((self.store.extents()?, self.store.trees()))
     }

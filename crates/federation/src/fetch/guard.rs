@@ -70,12 +70,17 @@ impl Resolve for PublicOnly {
     fn resolve(&self, name: Name) -> Resolving {
         Box::pin(async move {
             let host = name.as_str().to_owned();
-            let found: Vec<SocketAddr> = tokio::net::lookup_host((host.as_str(), 0)).await?.collect();
+            let found = tokio::net::lookup_host((host.as_str(), 0)).await.map(Iterator::collect::<Vec<SocketAddr>>);
             // Checked on the resolved addresses that are then used: a second resolution could return others (DNS
             // rebinding).
-            let public: Vec<SocketAddr> = found.into_iter().filter(|address| is_public(address.ip())).collect();
+            let public: Vec<SocketAddr> =
+                found.iter().flatten().copied().filter(|address| is_public(address.ip())).collect();
             match public.is_empty() {
-                true => Err(private(&host).into()),
+                true => {
+                    tracing::debug!(%host, ?found, "a name is not called");
+                    // One text for both: callers must not learn which names this network knows.
+                    Err(format!("{host} is unknown, or leads to a private address, which is not allowed here").into())
+                }
                 false => Ok(Box::new(public.into_iter()) as Addrs),
             }
         })
@@ -138,6 +143,17 @@ mod tests {
             let url = reqwest::Url::parse(&format!("http://{address}/")).expect("a URL");
             prop_assert_eq!(may_call(&url).is_ok(), expected, "{}", url);
         }
+    }
+
+    #[tokio::test]
+    async fn a_name_that_is_unknown_is_refused_like_one_of_a_private_address() {
+        let mut refusals = Vec::new();
+        // The second is no name that a resolver could ask for.
+        for host in ["localhost", "no..name"] {
+            let found = PublicOnly.resolve(host.parse().expect("a name")).await;
+            refusals.push(found.err().expect("refused").to_string().replace(host, "NAME"));
+        }
+        assert!(refusals[0] == refusals[1] && refusals[0].contains("private address"), "{refusals:?}");
     }
 
     #[test]

@@ -169,7 +169,8 @@ impl Searches {
         if let Some(search) = self.look(&mut registry, key, view, delay)? {
             return Ok(Admission::Join(search));
         }
-        let held = view.caller().ledger.hold(Quota::Searches).map_err(Refusal::Quota)?;
+        let caller = view.caller();
+        let held = caller.ledger.hold(Quota::Searches, caller.share()).map_err(Refusal::Quota)?;
         registry.retries.note_begin(key, Instant::now());
         // Two requests may arrive in the same instant; the number keeps their keys apart.
         registry.places += 1;

@@ -169,10 +169,10 @@ impl FromStr for Pattern {
             return Err(wrong(format!("the pattern has more than {PATTERN_BYTES_MAX} bytes")));
         }
         let names = text.split(',').map(|part| {
-            let (text, prefix) = part.strip_suffix('*').map_or((part, false), |text| (text, true));
-            let plain = text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'));
-            match plain && (prefix || !text.is_empty()) {
-                true => Ok(Name { text: text.into(), prefix }),
+            let (name, prefix) = part.strip_suffix('*').map_or((part, false), |name| (name, true));
+            let plain = name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'));
+            match plain && (prefix || !name.is_empty()) {
+                true => Ok(Name { text: name.into(), prefix }),
                 false => Err(wrong(format!("{part:?} in the pattern {text:?} is not a name"))),
             }
         });
@@ -251,6 +251,8 @@ mod tests {
         for wrong in ["", "a,", "*a", "a*b", "a b", "ä", "a/b", &"a".repeat(1025)] {
             assert!(wrong.parse::<Pattern>().is_err(), "{wrong}");
         }
+        let refused = "ships,**".parse::<Pattern>().unwrap_err().to_string();
+        assert!(refused.contains(r#""**" in the pattern "ships,**""#), "{refused}");
     }
 
     #[test]

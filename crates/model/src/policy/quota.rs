@@ -173,7 +173,8 @@ impl fmt::Display for Exceeded {
         let Exceeded { quota, limit, whole, .. } = self;
         match limit == whole {
             true => write!(f, "the tenant's quota {quota} of {limit} is used up"),
-            false => write!(f, "this server's part of {limit} of the tenant's quota {quota} of {whole} is used up"),
+            // The part of this server, or that of callers without a credential.
+            false => write!(f, "the available part of {limit} of the tenant's quota {quota} of {whole} is used up"),
         }
     }
 }

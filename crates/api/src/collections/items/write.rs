@@ -221,7 +221,8 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>> {
         return Err(Problem::parameter("Idempotency-Key", "the request has more than one: expected one"));
     }
     match value.to_str() {
-        Ok(key) if (1..=KEY_BYTES_MAX).contains(&key.len()) => Ok(Some(key.to_owned())),
+        // A header may contain a tab.
+        Ok(key) if (1..=KEY_BYTES_MAX).contains(&key.len()) && !key.contains('\t') => Ok(Some(key.to_owned())),
         _ => Err(Problem::parameter(
             "Idempotency-Key",
             format!("expected 1 to {KEY_BYTES_MAX} printable ASCII characters"),

@@ -232,7 +232,8 @@ fn parameters() -> Value {
         (
             "Meridian-After",
             "Position of a write, as the header `Meridian-Position` of its answer has it: the response shows at least that. \
-             A server of a cluster that has not got it waits for it, until the deadline and 60 s at most by default, and answers 503 then.",
+             A server of a cluster that has not got it waits for it, until the deadline and 60 s at most by default, and answers 503 then. \
+             Another server has every write, and answers 503 at once.",
         ),
         (
             "If-Match",

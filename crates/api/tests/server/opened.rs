@@ -1,0 +1,58 @@
+//! A collection that is open to all: what callers without a credential leave to the users of its tenant.
+
+use crate::quotas::{JSON, Shared, refused};
+use crate::support::{read_head, send};
+use serde_json::{Value, json};
+use std::io::BufReader;
+use std::net::{Ipv4Addr, TcpStream};
+
+/// Opens a collection of the tenant `default` to all, and sets the quotas of the tenant.
+fn open(shared: &Shared, quotas: &Value) {
+    let body = json!({"anonymous": "ships", "quotas": quotas}).to_string();
+    let answer = shared.ask(&shared.operator, "PATCH", "/tenants/default", &[JSON], body.as_bytes());
+    assert_eq!(answer.status, 200, "{}", answer.text());
+}
+
+/// Sends a GET by the holder of a token, or without a credential. Returns its status, and the connection with the rest.
+fn begin(shared: &Shared, by: Option<&str>, path: &str) -> (TcpStream, u16) {
+    let bearer = by.map(|token| format!("Bearer {token}"));
+    let headers: Vec<(&str, &str)> = bearer.iter().map(|bearer| ("authorization", bearer.as_str())).collect();
+    let mut stream = shared.server.connect_from(Ipv4Addr::LOCALHOST, 4 << 10);
+    send(&mut stream, "GET", path, &headers, b"");
+    let status = read_head(&mut BufReader::new(&stream)).unwrap().0;
+    (stream, status)
+}
+
+#[test]
+fn streams_without_a_credential_take_at_most_half_of_the_tenants() {
+    let shared = Shared::start(json!({}));
+    open(&shared, &json!({"streams": 5}));
+    let path = "/collections/ships/stream";
+    let of = |by: Option<&str>, streams: usize| -> Vec<(TcpStream, u16)> {
+        (0..streams).map(|_| begin(&shared, by, path)).collect()
+    };
+    let statuses = |streams: &[(TcpStream, u16)]| streams.iter().map(|(_, status)| *status).collect::<Vec<_>>();
+    let anonymous = of(None, 2);
+    assert_eq!(statuses(&anonymous), [200, 200]);
+    let answer = shared.server.get(path);
+    refused(&answer, "streams", 2);
+    assert_eq!(answer.json()["whole"], 5);
+    let users = of(Some(&shared.operator), 4);
+    assert_eq!(statuses(&users), [200, 200, 200, 429]);
+}
+
+#[test]
+fn requests_without_a_credential_take_at_most_half_of_the_tenants_places() {
+    // More than the buffers of both systems hold.
+    const EVENTS: usize = 150_000;
+    let shared = Shared::start(json!({}));
+    assert_eq!(shared.post(&shared.operator, EVENTS).status, 201);
+    open(&shared, &json!({"concurrent_requests": 4}));
+    // Each holds its place, as its client does not read.
+    let held: Vec<(TcpStream, u16)> =
+        (0..2).map(|_| begin(&shared, None, "/collections/ships/items?f=ndjson")).collect();
+    assert!(held.iter().all(|(_, status)| *status == 200));
+    let path = "/collections/ships/items?limit=1";
+    refused(&shared.server.get(path), "concurrent_requests", 2);
+    assert_eq!(shared.ask(&shared.operator, "GET", path, &[], b"").status, 200);
+}
