@@ -18,6 +18,7 @@ use crate::contract::links::{self, link};
 use crate::contract::text::retention_text;
 use crate::contract::{Collection as Described, CollectionList, CollectionStatus, Extent, Spatial, Temporal};
 use crate::html::{self, ask::Question};
+use crate::protocol::json::Unrepeated;
 use crate::protocol::media_types;
 use crate::protocol::params::Params;
 use crate::protocol::params::crs;
@@ -40,7 +41,7 @@ use meridian_backend::{Collection, CollectionStats, Damaged, KEEPS_NAME, Retyped
 use meridian_model::policy::access::Action;
 use meridian_model::schema::validate_name;
 use meridian_model::{Bounds, Invalid, Mode, Schema, schema_json, schema_spec, time};
-use serde_json::{Map, Value};
+use serde_json::Value;
 #[cfg(feature = "flight")]
 use std::sync::Arc;
 
@@ -181,8 +182,11 @@ pub async fn patch(state: Scope, Path(name): Path<String>, context: Context, bod
     let received = body::receive(&state, &context.headers, body).await?;
     let run = context.lease.run(&state, context.deadline(None, state.config.timeout_default)?).await?;
     blocking::run(run, move |_| {
-        let mut change: Map<String, Value> = serde_json::from_slice(&received.bytes)
+        let Unrepeated(change) = serde_json::from_slice(&received.bytes)
             .map_err(|e| Problem::invalid_body(Invalid::new(format!("the body is not a JSON object: {e}"))))?;
+        let Value::Object(mut change) = change else {
+            return Err(Problem::invalid_body(Invalid::new("the body is not a JSON object")));
+        };
         if let Some(new) = settings::take_name(&mut change, &name).map_err(Problem::invalid_body)? {
             // A rename does not hold the lock of the definition, so it could not keep the condition.
             if context.headers.contains_key(header::IF_MATCH) {
@@ -297,7 +301,7 @@ fn read_schema(headers: &HeaderMap, bytes: &[u8]) -> Result<Schema> {
         }
     };
     let schema = if json {
-        let document: Value = serde_json::from_str(text).map_err(|e| {
+        let Unrepeated(document) = serde_json::from_str(text).map_err(|e| {
             Problem::invalid_body(Invalid::new(format!("the schema is not JSON: {e}")).at_line(e.line() as u64))
         })?;
         schema_json::from_json(&document)

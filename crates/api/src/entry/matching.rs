@@ -42,6 +42,9 @@ impl Entry {
         // Checked before the path is matched: a foreign host learns nothing, not even which paths exist.
         let admitted = self.guard.admit(method, uri, headers);
         admitted.inspect_err(|why| self.refused(arrival, request, observation.id(), why))?;
+        if !request.body().is_end_stream() {
+            media_types::transfer_coding(headers)?;
+        }
         if *method == Method::OPTIONS && uri.path() == "*" {
             // `*` denotes the server as a whole (RFC 9110, 9.3.7).
             return Ok(RouteMatch::Options(HeaderMap::from_iter([(header::ALLOW, METHODS.clone())])));
@@ -63,7 +66,7 @@ impl Entry {
         };
         if *method != Method::GET && !request.body().is_end_stream() {
             let media_types = row.route.body.map_or(&[][..], |body| body.media_types);
-            media_types::coding(headers)?;
+            media_types::coding(headers, row.route.body.is_some_and(|body| body.may_be_compressed))?;
             // Any page can make a browser submit a form without a preflight, so its origin must be stated.
             if media_types::check(method, headers, media_types)? == media_types::Sender::MayBeForm {
                 let own = self.guard.of_own_page(headers);

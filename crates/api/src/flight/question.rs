@@ -4,6 +4,7 @@
 //! are therefore the same.
 
 use crate::contract::links;
+use crate::protocol::json::Unrepeated;
 use crate::protocol::problem::{Kind as ProblemKind, Problem, Result};
 use arrow_flight::FlightDescriptor;
 use arrow_flight::flight_descriptor::DescriptorType;
@@ -154,7 +155,7 @@ pub fn object(command: &[u8]) -> Result<Map<String, Value>> {
         return Err(invalid("cmd", format!("the command is over the limit of {COMMAND_BYTES_MAX} bytes")));
     }
     match serde_json::from_slice(command) {
-        Ok(Value::Object(members)) => Ok(members),
+        Ok(Unrepeated(Value::Object(members))) => Ok(members),
         Ok(_) => Err(invalid("cmd", "the command is not a JSON object")),
         Err(e) => Err(invalid("cmd", format!("the command is not JSON: {e}"))),
     }
@@ -336,6 +337,9 @@ mod tests {
         assert!(asked(&json!({"collection": "q", "near": [1, 2]})).unwrap().question.is_ordered());
         assert!(FlightQuery::of(&FlightDescriptor::new_path(vec!["a".into(), "b".into()])).is_err());
         assert!(FlightQuery::of(&FlightDescriptor::default()).is_err());
+        let twice = FlightDescriptor::new_cmd(r#"{"collection":"q","limit":1,"limit":2}"#);
+        let why = FlightQuery::of(&twice).unwrap_err();
+        assert!(why.detail().contains("\"limit\" is repeated"), "{}", why.detail());
     }
 
     proptest! {

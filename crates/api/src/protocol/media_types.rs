@@ -4,6 +4,7 @@
 //! types of forms. A route that accepts none of these cannot be reached by forms, whatever headers the browser sends.
 //! Only routes that list the form type accept it, and only from pages of this server.
 
+use crate::protocol::fields;
 use crate::protocol::problem::{Kind, Problem, Result};
 use axum::http::{HeaderMap, HeaderValue, Method, header};
 
@@ -50,21 +51,42 @@ pub fn check(method: &Method, headers: &HeaderMap, media_types: &[(&str, &str)])
     Ok(Sender::Program)
 }
 
-/// Checks that a body has a coding that is decoded. Which one it is, its content says.
+/// Checks that a body has a coding that its route decodes: events may be compressed, documents are sent plain. Which
+/// coding it is, its content says.
 ///
 /// # Errors
-/// 415 with the accepted codings in `Accept-Encoding` (RFC 7694).
-pub fn coding(headers: &HeaderMap) -> Result<()> {
-    const DECODED: [&str; 4] = ["gzip", "x-gzip", "zstd", "identity"];
+/// 415 with the accepted codings in `Accept-Encoding` (RFC 9110, 15.5.16).
+pub fn coding(headers: &HeaderMap, may_be_compressed: bool) -> Result<()> {
+    let (decoded, expected, accepted) = match may_be_compressed {
+        true => (&["gzip", "x-gzip", "zstd", "identity"][..], "gzip, zstd or none", "gzip, zstd"),
+        false => (&["identity"][..], "none, since only events are sent compressed", "identity"),
+    };
     let is_decoded =
-        |value: &HeaderValue| DECODED.iter().any(|name| value.as_bytes().eq_ignore_ascii_case(name.as_bytes()));
+        |value: &HeaderValue| decoded.iter().any(|name| value.as_bytes().eq_ignore_ascii_case(name.as_bytes()));
     match headers.get_all(header::CONTENT_ENCODING).iter().find(|value| !is_decoded(value)) {
         None => Ok(()),
         Some(value) => {
             let found = String::from_utf8_lossy(value.as_bytes());
-            let detail = format!("the body has the coding {found:?}: expected gzip, zstd or none");
+            let detail = format!("the body has the coding {found:?}: expected {expected}");
             Err(Problem::new(Kind::UnsupportedMediaType, detail)
-                .header(header::ACCEPT_ENCODING, HeaderValue::from_static("gzip, zstd")))
+                .header(header::ACCEPT_ENCODING, HeaderValue::from_static(accepted)))
+        }
+    }
+}
+
+/// Checks that a body has no transfer coding besides `chunked`. The HTTP library accepts every list that ends with it,
+/// and decodes nothing else. A proxy that decodes the rest would see another body.
+///
+/// # Errors
+/// 501, and the connection ends (RFC 9112, 6.1).
+pub fn transfer_coding(headers: &HeaderMap) -> Result<()> {
+    match fields::only(headers, &header::TRANSFER_ENCODING) {
+        None => Ok(()),
+        Some((value, false)) if value.as_bytes().eq_ignore_ascii_case(b"chunked") => Ok(()),
+        Some(_) => {
+            let detail = "Transfer-Encoding has more than one coding: expected chunked alone";
+            Err(Problem::new(Kind::NotImplemented, detail)
+                .header(header::CONNECTION, HeaderValue::from_static("close")))
         }
     }
 }
@@ -90,12 +112,13 @@ mod tests {
     fn codings_that_are_not_decoded_are_refused() {
         let of = |value: &'static str| {
             let headers = HeaderMap::from_iter([(header::CONTENT_ENCODING, HeaderValue::from_static(value))]);
-            coding(&headers).is_ok()
+            (coding(&headers, true).is_ok(), coding(&headers, false).is_ok())
         };
-        assert!(
-            coding(&HeaderMap::new()).is_ok() && ["gzip", "GZIP", "x-gzip", "zstd", "identity"].into_iter().all(of)
-        );
-        assert!(!["br", "deflate", "gzip, gzip", "compress", ""].into_iter().any(of));
+        assert!(coding(&HeaderMap::new(), true).is_ok() && coding(&HeaderMap::new(), false).is_ok());
+        assert_eq!(of("Identity"), (true, true));
+        assert!(["gzip", "GZIP", "x-gzip", "zstd"].into_iter().all(|value| of(value) == (true, false)));
+        let others = ["br", "deflate", "gzip, gzip", "compress", ""];
+        assert!(others.into_iter().all(|value| of(value) == (false, false)));
     }
 
     fn taken(method: Method, kind: Option<&'static str>, media_types: &[(&str, &str)]) -> bool {

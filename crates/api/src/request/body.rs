@@ -1,5 +1,6 @@
 //! Receives request bodies, within the limits on size, memory and time.
 
+use crate::protocol::json::Unrepeated;
 use crate::protocol::problem::{Kind, Problem, Result};
 use crate::request::blocking;
 use crate::request::dispatch::Lease;
@@ -123,7 +124,7 @@ pub async fn receive_up_to(state: &Scope, headers: &HeaderMap, mut body: Body, l
 }
 
 /// Parses a body as a JSON document that is kept while its request waits. Its memory, which may be many times the
-/// text's, is added to the body's share.
+/// text's, is added to the body's share. A document that repeats a member is refused.
 ///
 /// # Errors
 /// 503 if there is no memory for it.
@@ -133,7 +134,7 @@ pub async fn document(
     received: &mut ReceivedBody,
     deadline: Instant,
 ) -> Result<serde_json::Result<Value>> {
-    let read = json::<Value>(state, lease, &received.bytes, deadline).await?;
+    let read = json(state, lease, &received.bytes, deadline).await?.map(|Unrepeated(value)| value);
     if let Ok(value) = &read {
         let bytes = received.bytes.len() + weight(value);
         if !received.held.try_grow(bytes) {

@@ -5,6 +5,8 @@
 
 use super::charged::ChargedConnection;
 use crate::protocol::connection_control::AfterSwitch;
+use crate::protocol::fields;
+use crate::protocol::problem::{Kind, Problem};
 use crate::request::dispatch::{ACCESS_ENDED, Dispatch, void};
 use crate::state::AppState;
 use axum::body::Body;
@@ -19,7 +21,6 @@ use futures_util::{SinkExt, StreamExt};
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
 use meridian_admission::identity::Caller;
-use std::convert::Infallible;
 use tokio::time::{Duration, timeout};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
@@ -29,6 +30,8 @@ pub use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 
+/// The version of the protocol.
+const VERSION: &str = "13";
 /// Max size in bytes of a message and of a frame from a client; a larger one closes the connection.
 const MESSAGE_BYTES_MAX: usize = 64 << 10;
 /// Read buffer in bytes: clients send little.
@@ -118,26 +121,38 @@ pub struct Upgrade {
 }
 
 impl Upgrade {
-    /// Returns the upgrade that a request asks for, if it is well-formed.
-    fn of(parts: &mut Parts, state: &AppState) -> Option<Upgrade> {
+    /// Returns the upgrade that a request asks for, if any.
+    ///
+    /// # Errors
+    /// 426 for another version of the protocol, 400 for a key that is absent or malformed (RFC 6455, 4.2).
+    fn of(parts: &mut Parts, state: &AppState) -> Result<Option<Upgrade>, Problem> {
         let headers = &parts.headers;
-        let has =
-            |name, value| headers.get(name).is_some_and(|one: &HeaderValue| one.as_bytes().eq_ignore_ascii_case(value));
         let asks = parts.method == Method::GET
             // Upgrades exist only in HTTP/1.1. HTTP/2 would need an extended CONNECT (RFC 8441), which is not offered.
             && parts.version == Version::HTTP_11
             && is_listed(headers, &header::CONNECTION, "upgrade")
-            && has(&header::UPGRADE, b"websocket")
-            && has(&header::SEC_WEBSOCKET_VERSION, b"13");
-        let key = headers.get(header::SEC_WEBSOCKET_KEY).filter(|_| asks)?;
-        let accept = HeaderValue::try_from(derive_accept_key(key.as_bytes())).ok()?;
-        let switch = parts.extensions.remove::<OnUpgrade>()?;
+            && headers.get(header::UPGRADE).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"websocket"));
+        if !asks {
+            return Ok(None);
+        }
+        if headers.get(header::SEC_WEBSOCKET_VERSION).is_none_or(|version| version != VERSION) {
+            return Err(other_version());
+        }
+        let key = match fields::only(headers, &header::SEC_WEBSOCKET_KEY) {
+            Some((key, false)) if is_key(key.as_bytes()) => key,
+            _ => {
+                let detail = "a WebSocket needs one Sec-WebSocket-Key: expected 16 bytes in base64";
+                return Err(Problem::new(Kind::Malformed, detail));
+            }
+        };
+        let accept = HeaderValue::try_from(derive_accept_key(key.as_bytes())).map_err(Problem::internal)?;
+        let Some(switch) = parts.extensions.remove::<OnUpgrade>() else { return Ok(None) };
         let dispatch = parts.extensions.get::<Dispatch>();
         let is_relayed = dispatch.is_some_and(|dispatch| dispatch.arrival.relayed.is_some());
         let caller = dispatch.map(|dispatch| dispatch.caller.clone());
         // The entry point always sets it. Without it, the socket has a caller without rights.
         let caller = caller.unwrap_or_else(|| state.callers.nobody.clone());
-        Some(Upgrade { switch, accept, caller, is_relayed, state: state.clone() })
+        Ok(Some(Upgrade { switch, accept, caller, is_relayed, state: state.clone() }))
     }
 
     /// Upgrades, and runs `send` until it is done, the client disconnects or its credential is revoked. A close frame
@@ -193,6 +208,21 @@ fn limits() -> WebSocketConfig {
         .max_frame_size(Some(MESSAGE_BYTES_MAX))
 }
 
+/// Refuses another version of the protocol, and names the one that is spoken (RFC 6455, 4.4).
+fn other_version() -> Problem {
+    Problem::new(Kind::NotImplemented, format!("WebSockets have another version here: expected {VERSION}"))
+        .with_status(StatusCode::UPGRADE_REQUIRED)
+        .header(header::SEC_WEBSOCKET_VERSION, HeaderValue::from_static(VERSION))
+        .header(header::UPGRADE, HeaderValue::from_static("websocket"))
+        .header(header::CONNECTION, HeaderValue::from_static("upgrade"))
+}
+
+/// Returns whether a text has the form of 16 bytes in base64.
+fn is_key(text: &[u8]) -> bool {
+    let digits = text.strip_suffix(b"==").unwrap_or_default();
+    digits.len() == 22 && digits.iter().all(|byte| byte.is_ascii_alphanumeric() || b"+/".contains(byte))
+}
+
 /// Returns whether a list-valued field contains this word.
 fn is_listed(headers: &HeaderMap, name: &HeaderName, word: &str) -> bool {
     let lists = headers.get_all(name).into_iter().filter_map(|list| list.to_str().ok());
@@ -203,9 +233,9 @@ fn is_listed(headers: &HeaderMap, name: &HeaderName, word: &str) -> bool {
 pub struct OptionalUpgrade(pub Option<Upgrade>);
 
 impl FromRequestParts<AppState> for OptionalUpgrade {
-    type Rejection = Infallible;
+    type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Infallible> {
-        Ok(OptionalUpgrade(Upgrade::of(parts, state)))
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Problem> {
+        Upgrade::of(parts, state).map(OptionalUpgrade)
     }
 }

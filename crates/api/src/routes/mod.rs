@@ -82,12 +82,14 @@ const SCHEMA_BODY: RequestBody = RequestBody {
         ("text/plain", "Text"),
     ],
     bytes_max: SCHEMA_BYTES_MAX,
+    may_be_compressed: false,
 };
 
 const SETTINGS_BODY: RequestBody = RequestBody {
     description: "The changes; everything else stays.",
     media_types: &[("application/merge-patch+json", "Settings"), ("application/json", "Settings")],
     bytes_max: SCHEMA_BYTES_MAX,
+    may_be_compressed: false,
 };
 
 /// A contract document as JSON.
@@ -178,7 +180,7 @@ pub const ROUTES: &[Route] = &[
     route!(PUT "/collections/{c}/items/{id}", write Collection, Write, Handler::of(items::feature::put);
         "replaceFeature" "Events" "Replace an event, or create it if ids are given", &["Content-Crs", "Prefer", "If-Match", "If-None-Match"], Some(FEATURE_BODY), 204 "It is replaced.", &[]),
     route!(PATCH "/collections/{c}/items/{id}", write Collection, Write, Handler::of(items::feature::patch);
-        "updateFeature" "Events" "Change some properties of an event", &["Content-Crs", "Prefer", "If-Match", "If-None-Match"], Some(RequestBody::of_events("A JSON Merge Patch of the event.", &[("application/merge-patch+json", "Patch"), ("application/geo+json", "Patch"), ("application/json", "Patch")])), 204 "It is changed.", &[]),
+        "updateFeature" "Events" "Change some properties of an event", &["Content-Crs", "Prefer", "If-Match", "If-None-Match"], Some(RequestBody::of_events("A JSON Merge Patch of the event.", &[("application/merge-patch+json", "Patch"), ("application/geo+json", "Patch"), ("application/json", "Patch")]).plain()), 204 "It is changed.", &[]),
     route!(DELETE "/collections/{c}/items/{id}", write Collection, Write, Handler::of(items::feature::delete);
         "deleteFeature" "Events" "Delete an event", &["If-Match", "If-None-Match"], None, 204 "It is deleted.", &[]),
     route!(POST "/collections/{c}/files", read Collection, Write, Handler::of(files::post);
@@ -276,7 +278,7 @@ pub const ROUTES: &[Route] = &[
     route!(GET "/audit", read Audit, Interactive, Handler::of(audit::list::get);
         "getAudit" "Access" "The record of administrative acts in the tenant; for operators, in all tenants" , &["acts-after", "acts-limit", "datetime", "f-lines"], None, 200 "A page of it, oldest first.", &[("application/json", "AuditPage"), ("application/x-ndjson", "Text")]),
     route!(POST "/backup", manage Server, Reserved, Handler::of(backup::post);
-        "backup" "Operation" "Everything or one tenant, at one position of each collection, as a tar for a backup folder", &["timeout", "Meridian-Timeout"], Some(RequestBody::of_events("The files that the folder has already, the only tenant to save, and the key that seals secrets. Without them all files of all tenants are sent, and no secret.", &[("application/json", "Backup")])), 200 "New files, then `BACKUP`, the list of files that belong together; a transfer without it is no backup.", &[("application/x-tar", "Binary")]),
+        "backup" "Operation" "Everything or one tenant, at one position of each collection, as a tar for a backup folder", &["timeout", "Meridian-Timeout"], Some(RequestBody::of_events("The files that the folder has already, the only tenant to save, and the key that seals secrets. Without them all files of all tenants are sent, and no secret.", &[("application/json", "Backup")]).plain()), 200 "New files, then `BACKUP`, the list of files that belong together; a transfer without it is no backup.", &[("application/x-tar", "Binary")]),
     route!(GET "/metrics", read Server, Reserved, Handler::of(operation::metrics);
         "getMetrics" "Operation" "Counters in the Prometheus text format", &[], None, 200 "The counters.", &[("text/plain", "Text")]),
     route!(GET "/admin/load", read Server, Reserved, Handler::of(load::get);

@@ -5,7 +5,7 @@ use crate::kinds::Shared;
 use crate::overload::busy;
 use crate::owner::is_gateway;
 use crate::quotas;
-use crate::support::{Response, Server, point, read_response};
+use crate::support::{Response, Server, point, read_head, read_response};
 use meridian_api::ServerConfig;
 use serde_json::json;
 use std::io::{BufReader, Read, Write};
@@ -68,6 +68,54 @@ fn requests_whose_end_two_readers_see_differently_are_refused_and_nothing_is_smu
     let hidden = format!("{post}Content-Length: {length}\r\nConnection: close\r\n\r\n{SMUGGLED}");
     assert_eq!(statuses(&server, &hidden), [400]);
     assert_eq!(server.get("/collections/c").status, 200);
+}
+
+#[test]
+fn transfer_codings_besides_chunked_get_501_and_end_the_connection() {
+    let server = Server::start();
+    server.create("c", "n:Integer,*geom:Point");
+    let head = "POST /collections/c/items HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/geo+json\r\n";
+    let event = point("", 1.0, 2.0, json!({ "n": 1 })).to_string();
+    let body = format!("{:x}\r\n{event}\r\n0\r\n\r\n", event.len());
+    let next = "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    for (codings, expected) in [
+        ("Chunked", &[201_u16, 200][..]),
+        ("gzip, chunked", &[501]),
+        ("foo, chunked", &[501]),
+        ("chunked, chunked", &[501]),
+        ("gzip\r\nTransfer-Encoding: chunked", &[501]),
+    ] {
+        let text = format!("{head}Transfer-Encoding: {codings}\r\n\r\n{body}{next}");
+        assert_eq!(statuses(&server, &text), expected, "{codings}");
+    }
+    assert_eq!(server.json("/collections/c")["itemCount"], 1);
+}
+
+#[test]
+fn a_malformed_handshake_of_a_websocket_opens_no_stream() {
+    let server = house();
+    let key = "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+    for (version, key, expected) in [
+        ("13", key.to_owned(), 101),
+        ("12", key.to_owned(), 426),
+        ("13", String::new(), 400),
+        ("13", "Sec-WebSocket-Key: x\r\n".to_owned(), 400),
+        ("13", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZSE=\r\n".to_owned(), 400),
+        ("13", key.repeat(2), 400),
+    ] {
+        let mut stream = server.connect();
+        write!(
+            stream,
+            "GET /collections/c/stream HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+             Sec-WebSocket-Version: {version}\r\n{key}\r\n"
+        )
+        .unwrap();
+        let (status, headers) = read_head(&mut BufReader::new(stream)).unwrap();
+        assert_eq!(status, expected, "{version} {key}");
+        if status == 426 {
+            assert_eq!((&*headers["sec-websocket-version"], &*headers["upgrade"]), ("13", "websocket"));
+        }
+    }
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use crate::support::Server;
 use serde_json::{Value, json};
+use std::io::Write;
 
 const SCHEMA: &str = r#"{
     "type": "object",
@@ -291,4 +292,52 @@ fn what_does_not_exist() {
     }
     server.post("/collections/none/items", "application/json", "{}").problem(404);
     server.ask("PUT", "/collections/e/items", &[], b"").problem(405);
+}
+
+#[test]
+fn a_document_under_a_coding_is_refused_and_events_are_decoded() {
+    let server = server();
+    let merge = "application/merge-patch+json";
+    for (method, path, media_type) in [
+        ("POST", "/tokens", "application/json"),
+        ("POST", "/tenants", "application/json"),
+        ("POST", "/login", "application/json"),
+        ("POST", "/searches", "application/json"),
+        ("POST", "/saved-searches", "application/json"),
+        ("POST", "/backup", "application/json"),
+        ("PUT", "/collections/new", "text/plain"),
+        ("PATCH", "/collections/e", merge),
+        ("PATCH", "/collections/e/items/a", merge),
+    ] {
+        let headers = [("content-type", media_type), ("content-encoding", "gzip")];
+        let refused = server.ask(method, path, &headers, b"{}");
+        refused.problem(415);
+        assert_eq!(refused.header("accept-encoding"), "identity", "{method} {path}");
+    }
+    let event = feature(json!({"type": "Point", "coordinates": [1, 2]}), json!({"n": 1})).to_string();
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(event.as_bytes()).unwrap();
+    let headers = [("content-type", "application/geo+json"), ("content-encoding", "gzip")];
+    let written = server.ask("POST", "/collections/e/items", &headers, &gzip.finish().unwrap());
+    assert_eq!(written.status, 201, "{}", written.text());
+}
+
+#[test]
+fn repeated_members_are_refused_by_name() {
+    let server = server();
+    let (merge, twice) = ("application/merge-patch+json", r#"{"limit":1,"limit":2}"#);
+    for (method, path, media_type, body) in [
+        ("POST", "/searches", "application/json", twice.to_owned()),
+        ("POST", "/saved-searches", "application/json", format!(r#"{{"question":{twice}}}"#)),
+        ("PUT", "/collections/new", "application/schema+json", twice.to_owned()),
+        ("PATCH", "/collections/e", merge, twice.to_owned()),
+        ("PATCH", "/collections/e/items/a", merge, format!(r#"{{"properties":{twice}}}"#)),
+    ] {
+        let problem = server.ask(method, path, &[("content-type", media_type)], body.as_bytes()).problem(400);
+        assert!(problem["detail"].as_str().unwrap().contains("\"limit\" is repeated"), "{method} {path}: {problem}");
+    }
+    let filter = r#"{"op":"=","args":[{"property":"n"},1],"op":"<>"}"#;
+    let filter: String = filter.bytes().map(|byte| format!("%{byte:02X}")).collect();
+    let problem = server.get(&format!("/collections/e/items?filter-lang=cql2-json&filter={filter}")).problem(400);
+    assert!(problem["detail"].as_str().unwrap().contains("\"op\" is repeated"), "{problem}");
 }

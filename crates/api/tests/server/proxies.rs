@@ -57,6 +57,15 @@ fn a_proxy_needs_a_token_first_also_a_trusted_one() {
 }
 
 #[test]
+fn a_header_of_any_proxy_closes_a_server_without_tokens() {
+    let server = Server::start();
+    assert_eq!(server.get("/collections").status, 200);
+    for name in ["Via", "CF-Connecting-IP", "X-Forwarded-Server", "X-Forwarded-Prefix", "X-Client-IP", "CDN-Loop"] {
+        server.ask("GET", "/collections", &[(name, "127.0.0.1")], b"").problem(401);
+    }
+}
+
+#[test]
 fn connections_of_a_proxy_are_those_of_its_clients() {
     let config = ServerConfig { connections_per_address_max: 1, ..ServerConfig::default() };
     let server = Server::with(ServerConfig { proxies: vec!["127.0.0.1".parse().unwrap()], ..config });

@@ -8,6 +8,7 @@ use super::{backpressure, no_event};
 use crate::collections::reproject::reproject;
 use crate::contract::links::{self, link};
 use crate::html;
+use crate::protocol::json::Unrepeated;
 use crate::protocol::media_types;
 use crate::protocol::params::Params;
 use crate::protocol::params::crs::{self, Crs};
@@ -136,7 +137,7 @@ pub async fn patch(
     state.may_write()?;
     check_media_type(&context.headers, &["application/merge-patch+json", "application/geo+json", "application/json"])?;
     let deadline = context.deadline(None, state.config.timeout_default)?;
-    let change: Value = body::json(&state, &context.lease, &received.bytes, deadline)
+    let Unrepeated(change) = body::json(&state, &context.lease, &received.bytes, deadline)
         .await?
         .map_err(|e| Problem::invalid_body(Invalid::new(format!("the body is not JSON: {e}"))))?;
     if !change.is_object() {

@@ -3,6 +3,7 @@
 use super::cql_text;
 use super::crs::{self, Crs};
 use super::{Params, position};
+use crate::protocol::json::Unrepeated;
 use crate::protocol::problem::{Problem, Result};
 use meridian_model::filter::{self, ArrayOp, Comparison, Expr, Operand, Predicate};
 use meridian_model::{FieldType, Interval, Invalid, Schema};
@@ -125,7 +126,7 @@ fn take_filter(terms: &mut UsedParams, params: &mut Params, schema: &Schema) -> 
         None | Some("cql2-text") => filter::parse_text(&text).map_err(wrong)?,
         Some("cql-text") => cql_text::as_cql2(filter::parse_text(&text).map_err(wrong)?, schema)?,
         Some("cql2-json") => {
-            let value = serde_json::from_str(&text)
+            let Unrepeated(value) = serde_json::from_str(&text)
                 .map_err(|e| Problem::parameter("filter", format!("the filter is not JSON: {e}")))?;
             filter::parse_json(&value).map_err(wrong)?
         }

@@ -8,26 +8,34 @@
 //! and may pass on what a client wrote into the other, so both must name the same client.
 
 use crate::config::network::Network;
-use crate::protocol::fields;
 use crate::protocol::problem::{Kind, Problem, Result};
 use axum::http::{HeaderMap, HeaderName, header};
 use std::net::{IpAddr, SocketAddr};
 
 static FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 static PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
-/// Headers that only proxies add.
-static ALL: [HeaderName; 6] = [
-    header::FORWARDED,
-    HeaderName::from_static("x-forwarded-for"),
-    HeaderName::from_static("x-forwarded-proto"),
-    HeaderName::from_static("x-forwarded-host"),
-    HeaderName::from_static("x-real-ip"),
-    header::VIA,
-];
 
 /// Returns whether the head shows that a request came through a proxy. If so, a peer on this machine is the proxy.
 pub fn is_forwarded(headers: &HeaderMap) -> bool {
-    fields::has_any(headers, &ALL)
+    headers.keys().any(|name| is_of_proxy(name.as_str()))
+}
+
+/// Returns whether only proxies add a header of this name.
+fn is_of_proxy(name: &str) -> bool {
+    name.starts_with("x-forwarded")
+        || matches!(
+            name,
+            "forwarded"
+                | "via"
+                | "cdn-loop"
+                | "cf-connecting-ip"
+                | "fastly-client-ip"
+                | "true-client-ip"
+                | "x-client-ip"
+                | "x-cluster-client-ip"
+                | "x-original-forwarded-for"
+                | "x-real-ip"
+        )
 }
 
 /// The client that a request comes from.
@@ -252,5 +260,30 @@ mod tests {
             assert_eq!(client(peer, proxies, &headers).unwrap(), peer);
         }
         assert!(is_forwarded(&headers) && !is_forwarded(&HeaderMap::new()));
+    }
+
+    #[test]
+    fn every_header_of_a_proxy_shows_one() {
+        for name in [
+            "Forwarded",
+            "Via",
+            "CDN-Loop",
+            "CF-Connecting-IP",
+            "Fastly-Client-IP",
+            "True-Client-IP",
+            "X-Client-IP",
+            "X-Cluster-Client-IP",
+            "X-Forwarded",
+            "X-Forwarded-Port",
+            "X-Forwarded-Server",
+            "X-Original-Forwarded-For",
+            "X-Real-IP",
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::HOST, axum::http::HeaderValue::from_static("localhost"));
+            assert!(!is_forwarded(&headers));
+            headers.insert(HeaderName::from_bytes(name.as_bytes()).unwrap(), axum::http::HeaderValue::from_static(""));
+            assert!(is_forwarded(&headers), "{name}");
+        }
     }
 }

@@ -74,6 +74,8 @@ pub struct RequestBody {
     pub media_types: &'static [(&'static str, &'static str)],
     /// Max bytes; the server's own limit applies as well.
     pub bytes_max: usize,
+    /// Whether it may be compressed.
+    pub may_be_compressed: bool,
 }
 
 /// Max bytes of a document with instructions.
@@ -82,12 +84,17 @@ const SMALL_BODY_BYTES: usize = 64 << 10;
 impl RequestBody {
     /// Returns a body of events, as large as the server accepts at all.
     pub const fn of_events(description: &'static str, media_types: &'static [(&'static str, &'static str)]) -> Self {
-        RequestBody { description, media_types, bytes_max: usize::MAX }
+        RequestBody { description, media_types, bytes_max: usize::MAX, may_be_compressed: true }
     }
 
     /// Returns a small document with instructions: it is kept in memory and quoted in refusals.
     pub const fn small(description: &'static str, media_types: &'static [(&'static str, &'static str)]) -> Self {
-        RequestBody { description, media_types, bytes_max: SMALL_BODY_BYTES }
+        RequestBody { description, media_types, bytes_max: SMALL_BODY_BYTES, may_be_compressed: false }
+    }
+
+    /// Returns the same body, which is always sent plain.
+    pub const fn plain(self) -> Self {
+        RequestBody { may_be_compressed: false, ..self }
     }
 }
 

@@ -68,8 +68,9 @@ impl Exchange {
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             self.0 = None;
         }
-        // Only refusals set it, if the request's body is not worth reading.
-        if let Some(exchanges) = self.0.as_ref().filter(|_| response.headers().contains_key(header::CONNECTION)) {
+        // Only refusals close, if the request's body is not worth reading.
+        let closes = response.headers().get(header::CONNECTION).is_some_and(|value| value == "close");
+        if let Some(exchanges) = self.0.as_ref().filter(|_| closes) {
             exchanges.0.closes.store(true, Ordering::Relaxed);
         }
         response.map(|body| ExchangeBody { body, _exchange: self })
