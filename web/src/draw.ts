@@ -71,7 +71,8 @@ export class Draw {
   }
 
   start(kind: DrawKind): void {
-    this.reset();
+    // What was begun would stay on the map, with nothing that removes it.
+    this.cancel();
     this.kind = kind;
     if (isMeasure(kind)) this.events.measured(null, false, false);
     this.map.getCanvas().style.cursor = 'crosshair';

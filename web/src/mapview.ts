@@ -129,7 +129,7 @@ export class MapView {
     this.map.touchZoomRotate.disableRotation();
     this.map.keyboard.disableRotation();
     this.map.addControl(new NavigationControl({ showCompass: false }), 'top-right');
-    this.map.addControl(new ScaleControl({ maxWidth: 90 }), 'bottom-left');
+    this.map.addControl(new ScaleControl({ maxWidth: 110 }), 'bottom-left');
     this.map.addControl(new AttributionControl({ compact: true, customAttribution: base ? [] : 'Base map: Natural Earth' }), 'bottom-right');
     this.map.getCanvas().setAttribute('aria-label', 'Map of the events. Arrow keys move it, plus and minus zoom.');
 

@@ -56,19 +56,18 @@ const loginPath = (): string => `/login?next=${encodeURIComponent(location.pathn
 /** Whether to offer the pages of the server itself. */
 const mayOperate = (): Promise<boolean> => isOne(['operator']);
 
-/** Shows the signed-in user in the header, and to an operator the link to the server's own pages, as pages made by the server do. */
+/** Completes the header as pages made by the server have it: the user, the link to sign in or out, and to an operator `Server`. */
 export async function wireSession(): Promise<void> {
   const { user, sign_in: signIn } = await current();
   if (await mayOperate()) document.querySelector('.pages')?.append(make('a', '', 'Server', { href: '/admin/load' }));
-  $('session').hidden = !user && !signIn;
-  $('sign-out').hidden = !user;
-  $('sign-in').hidden = Boolean(user);
-  say($('session-user'), user ?? '');
-  $('session-user').title = user ? `Signed in as ${user}` : '';
-  $('sign-in').addEventListener('click', () => location.assign(loginPath()));
-  $('sign-out').addEventListener('click', () => {
-    void signed({ method: 'POST' })
-      .then((init) => fetch('/logout', init))
-      .finally(() => location.assign(loginPath()));
-  });
+  const account = $('account');
+  account.hidden = !user && !signIn;
+  const [shown, name, link] = [account.querySelector('span'), account.querySelector('b'), account.querySelector('a')];
+  if (!shown || !name || !link) return;
+  shown.hidden = !user;
+  say(name, user ?? '');
+  name.title = user ? `Signed in as ${user}` : '';
+  say(link, user ? 'Account' : 'Sign in');
+  // The address holds the view, which changes.
+  link.addEventListener('click', () => (link.href = loginPath()));
 }

@@ -30,10 +30,22 @@ it('each cell with events is drawn once where it is, the fullest the darkest', (
 
 it('bars lie at their times, and one event can be seen', () => {
   const bar = (from, to, count) => ({ from, to, count, value: null });
-  const bars = spark.sparkBars([bar(-10, 10, 1), bar(50, 60, 1000), bar(60, 70, 0), bar(95, 110, 500)], [0, 100]);
-  assert.deepEqual(bars.map(({ x }) => x), [0, 0.5, 0.95]);
+  const bars = spark.sparkBars([bar(-10, 10, 1), bar(50, 60, 1000), bar(60, 70, 0), bar(90, 110, 500)], [0, 100]);
+  assert.deepEqual(bars.map(({ x }) => x), [0, 0.5, 0.9]);
   assert.deepEqual(bars.map(({ height }) => height), [0.04, 1, 0.5]);
   assert.ok(bars.every(({ x, width }) => width > 0 && x + width <= 1));
+});
+
+it('an event on the edge of its window has a bar', () => {
+  const bar = (from, to) => ({ from, to, count: 1, value: null });
+  // The last event at the begin of a window, and the first one at the end of one.
+  for (const span of [[0, 40], [9.99, 40]]) {
+    const bars = spark.sparkBars([bar(0, 10), bar(20, 30), bar(40, 50)], span);
+    assert.equal(bars.length, 3);
+    assert.ok(bars.every(({ x, width }) => width > 0.08 && x + width <= 1), JSON.stringify(bars));
+    assert.ok(bars.every(({ x, width }, i) => !i || x > bars[i - 1].x + bars[i - 1].width), 'none covers another');
+  }
+  assert.deepEqual(spark.sparkBars([bar(0, 10)], [20, 30]), []);
 });
 
 it('columns that are out of sight are counted', () => {

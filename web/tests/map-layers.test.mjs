@@ -155,6 +155,18 @@ describe('the layers of the map', { timeout: 3_600_000 }, () => {
     assert.ok(Math.abs(area / 794_000 - 1) < 0.03, `${area} km²`);
     await page.click('#measured-clear');
     assert.ok(await page.isHidden('#measured'));
+    // What was begun is gone once something else is drawn.
+    await page.click('[data-draw=area]');
+    for (const [lng, lat] of [[5, 45], [15, 45]]) {
+      const there = await at(lng, lat);
+      await page.mouse.click(there.x, there.y);
+    }
+    assert.ok(await page.isVisible('#measured'));
+    await page.click('[data-draw=box]');
+    assert.ok(await page.isHidden('#measured'));
+    const rings = await page.evaluate(() => window.meridianMap.getSource('ruler').serialize().data.features.length);
+    assert.equal(rings, 0);
+    await page.click('#draw-cancel');
     assert.equal(await hashValue('s'), null, 'nothing was asked');
   });
 

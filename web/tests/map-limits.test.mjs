@@ -123,11 +123,13 @@ describe('the map page at its limits', { timeout: 900_000 }, () => {
       const { wide, background } = await page.evaluate(() => ({ wide: document.documentElement.scrollWidth, background: getComputedStyle(document.documentElement).backgroundColor }));
       assert.ok(wide <= 390, `the page is ${wide} pixels wide`);
       assert.deepEqual(await page.locator('#legend b span').evaluateAll((all) => all.filter((one) => one.scrollWidth > one.clientWidth).map((one) => one.textContent)), [], 'no title of the legend is cut');
+      const scale = await page.locator('.maplibregl-ctrl-scale').evaluateAll((all) => all.filter((one) => one.scrollWidth > one.clientWidth).map((one) => one.textContent));
+      assert.deepEqual(scale, [], 'the text of the scale is within it');
       const [red] = background.match(/\d+/g).map(Number);
       assert.ok(red < 60, background);
       assert.ok((await page.locator('#map').boundingBox()).height > 250);
       // As for a user who is signed in.
-      await page.evaluate(() => ['session', 'sign-out'].forEach((id) => { document.getElementById(id).hidden = false; }));
+      await page.evaluate(() => { document.getElementById('account').hidden = false; });
       const chosen = await page.locator('#collection').boundingBox();
       assert.ok(chosen.width >= 144, `the names of collections have ${chosen.width} pixels`);
       await page.tap('[data-draw=box]');

@@ -381,6 +381,12 @@ describe('the search page', { timeout: 900_000 }, () => {
       await ended();
       const { wide, background } = await page.evaluate(() => ({ wide: document.documentElement.scrollWidth, background: getComputedStyle(document.documentElement).backgroundColor }));
       assert.ok(wide <= 390, `the page is ${wide} pixels wide`);
+      for (const width of [360, 375]) {
+        await page.setViewportSize({ width, height: 844 });
+        const [brand, save, share] = await Promise.all(['.brand', '#save', '#share'].map((id) => page.locator(id).boundingBox()));
+        for (const one of [save, share]) assert.ok(one && Math.abs(one.y + one.height / 2 - brand.y - brand.height / 2) < 4, `at ${width} pixels the header has one line: ${JSON.stringify({ brand, save, share })}`);
+      }
+      await page.setViewportSize({ width: 390, height: 844 });
       assert.ok(Number(background.match(/\d+/)[0]) < 60, background);
       // What it says of the search stays in sight while the list is read.
       await page.locator('#list .result >> nth=5').scrollIntoViewIfNeeded();

@@ -97,8 +97,11 @@ describe('signing in', { timeout: 600_000 }, () => {
 
   step('the search page says who is signed in and saves a search', async () => {
     await page.goto(`${url}/search`);
-    await page.waitForFunction((name) => document.querySelector('#session-user')?.textContent === name, NAME);
-    assert.ok(await page.isVisible('#sign-out'));
+    await page.waitForFunction((name) => document.querySelector('#account b')?.textContent === name, NAME);
+    const shown = await page.innerText('#account');
+    await page.goto(url);
+    assert.equal(await page.innerText('.account'), shown, 'as on the pages of the server');
+    await page.goto(`${url}/search`);
     await page.waitForSelector('#save:not([hidden])');
     await page.fill('#keywords', 'reef');
     await page.click('#save');
@@ -116,8 +119,10 @@ describe('signing in', { timeout: 600_000 }, () => {
   });
 
   step('signing out ends the session, and the page asks again', async () => {
-    await page.click('#sign-out');
-    await page.waitForURL(/\/login\?next=/, { timeout: PATIENCE });
+    await page.click('#account a');
+    await page.waitForURL(/\/login\?next=%2Fsearch/, { timeout: PATIENCE });
+    await page.click('form[action="/logout"] button');
+    await at('/login');
     assert.equal((await page.request.get(`${url}/collections`)).status(), 401);
     await page.goto(`${url}/map`);
     await page.waitForURL(/\/login\?next=%2Fmap/, { timeout: PATIENCE });

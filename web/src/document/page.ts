@@ -1,6 +1,6 @@
 // What the pages of the server do besides their text: they work without it.
 import { wireCopies } from './copy';
-import { hintColumns, nameCells } from './rows';
+import { foldSorts, hintColumns, nameCells } from './rows';
 import { wireTabs } from './tabs';
 
 wireCopies();
@@ -9,6 +9,7 @@ document.querySelectorAll<HTMLElement>('.list').forEach((room) => {
   const table = room.querySelector('table');
   if (!table) return;
   nameCells(table);
+  foldSorts(room, table);
   hintColumns(room, table);
 });
 const cards = document.querySelectorAll<HTMLElement>('.collection[data-collection]');

@@ -5,6 +5,9 @@ import { make } from '../dom';
 /** A longer text may be cut: a column is at most as wide as 22 zeros. */
 const CUT = 22;
 
+/** With more columns to sort by, their links would fill the screen of a phone. */
+const SORTS = 8;
+
 /** Names the cells of the events of a page, and gives those that may be cut their text as a title. */
 export function nameCells(table: HTMLTableElement): void {
   table.classList.add('rows', 'events');
@@ -16,6 +19,22 @@ export function nameCells(table: HTMLTableElement): void {
         const { textContent: text } = cell;
         if (!cell.title && text.length > CUT) cell.title = text;
       });
+}
+
+/** Folds the links that sort, where there are many: on a narrow screen they are above the table, closed. */
+export function foldSorts(room: HTMLElement, table: HTMLTableElement): void {
+  const links = [...(table.tHead?.querySelectorAll('a') ?? [])];
+  if (links.length <= SORTS) return;
+  table.classList.add('folded');
+  const current = table.tHead?.querySelector('[aria-sort]');
+  const folded = make('details', 'sorts');
+  folded.append(make('summary', '', current ? `Sorted by ${current.textContent}, ${current.getAttribute('aria-sort') ?? ''}` : 'Sort by'), make('ul'));
+  for (const link of links) {
+    const line = make('li');
+    line.append(link.cloneNode(true));
+    folded.lastElementChild?.append(line);
+  }
+  room.before(folded);
 }
 
 /** What to say of columns of which the right edge is beyond that of the room; empty where all are in sight. */

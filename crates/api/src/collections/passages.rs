@@ -3,7 +3,7 @@
 use crate::contract::links;
 use crate::contract::{TrackSummary, Tracks};
 use crate::protocol::params::Params;
-use crate::protocol::params::format::{self, Format};
+use crate::protocol::params::format;
 use crate::protocol::params::page::{LIMIT_DEFAULT, LIMIT_MAX};
 use crate::protocol::params::selection::{self, EventSelection};
 use crate::protocol::problem::{Problem, Result};
@@ -22,6 +22,9 @@ use meridian_model::time;
 use meridian_observe::{self as observe, Stage};
 use meridian_query::{ByValue, Passage, Passages};
 use serde_json::Value;
+
+/// The media type of the response: objects are no features.
+const MEDIA_TYPE: &str = "application/json";
 
 /// `GET /collections/{c}/tracks`
 pub async fn get(state: Scope, Path(name): Path<String>, context: Context) -> Result<Response> {
@@ -46,11 +49,11 @@ pub async fn get(state: Scope, Path(name): Path<String>, context: Context) -> Re
         let read = collection.passages(consistency.newest(true), &question, control).map_err(errors::query_problem)?;
         let answer = &read.value;
         let encode = observe::stage(Stage::Encode);
-        let mut page_links = vec![links::link(&url, "self", Format::Json.media_type(), "This document")];
+        let mut page_links = vec![links::link(&url, "self", MEDIA_TYPE, "This document")];
         if let Some(last) = answer.passages.last().filter(|_| answer.more) {
             // By object instead of row number: new events between two pages must not shift the next one.
             let next = links::with(&links::without(&url, "after"), "after", &text_of(&last.object));
-            page_links.push(links::link(next, "next", Format::Json.media_type(), "The next objects"));
+            page_links.push(links::link(next, "next", MEDIA_TYPE, "The next objects"));
         }
         let document = Tracks {
             tracks: answer.passages.iter().map(summary).collect(),
@@ -59,7 +62,7 @@ pub async fn get(state: Scope, Path(name): Path<String>, context: Context) -> Re
         };
         let bytes = serde_json::to_vec(&document).map_err(Problem::internal)?;
         let mut headers = HeaderMap::new();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
         respond::set_read_headers(&mut headers, &read.head, shared.now(), consistency.name);
         tags::of_read(&mut headers, &*collection, &read.head);
         drop(encode);

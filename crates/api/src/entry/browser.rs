@@ -6,9 +6,11 @@ use crate::protocol::params::format::{self, Format, PAGES};
 use crate::protocol::problem::PROBLEM_JSON;
 use crate::response::respond;
 use crate::response::whole::MemoryMark;
+use crate::state::AppState;
 use axum::http::{HeaderMap, HeaderName, Method, StatusCode, Uri, header};
 use axum::response::Response;
 use memchr::memmem;
+use meridian_admission::identity::Caller;
 use serde_json::Value;
 
 /// How a browser uses the requested resource.
@@ -46,8 +48,9 @@ pub fn reads_problems_as_pages(method: &Method, uri: &Uri, headers: &HeaderMap) 
     }
 }
 
-/// Turns a problem document into a page with the same status and headers; leaves other responses unchanged.
-pub async fn shown(mut response: Response, id: &str) -> Response {
+/// Turns a problem document into a page with the same status and headers, as seen by the caller if it is known; leaves
+/// other responses unchanged.
+pub async fn shown(mut response: Response, id: &str, state: &AppState, caller: Option<Caller>) -> Response {
     if response.status() < StatusCode::BAD_REQUEST
         || response.headers().get(header::CONTENT_TYPE).is_none_or(|kind| kind != PROBLEM_JSON)
     {
@@ -56,7 +59,8 @@ pub async fn shown(mut response: Response, id: &str) -> Response {
     let body = std::mem::take(response.body_mut());
     let bytes = axum::body::to_bytes(body, DOCUMENT_BYTES_MAX).await.unwrap_or_default();
     let problem = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
-    *response.body_mut() = html::error::of(&problem, id).into();
+    let caller = caller.as_ref().unwrap_or(&state.callers.nobody);
+    *response.body_mut() = respond::shown_to(state, caller, html::error::of(&problem, id)).into();
     // What was charged is dropped.
     response.extensions_mut().remove::<MemoryMark>();
     let headers = response.headers_mut();

@@ -121,12 +121,17 @@ impl Entry {
         // Evaluated only if the request names a trace. Unknown senders must not use up the rate reserved for callers'
         // traces.
         let mut early = None;
+        let identify = |from: &Arrival| caller::identify_early(&self.state, &self.guard, from, (method, uri, headers));
         let is_known = || {
-            let identify = |arrival| caller::identify_early(&self.state, &self.guard, arrival, (method, uri, headers));
             early = arrival.as_ref().ok().map(identify);
             early.as_ref().is_some_and(caller::is_known)
         };
         let (mut observation, current) = Observation::begin(&self.state, at, (method, uri, headers), is_known);
+        // The page of an error shows its viewer, as all pages do.
+        if by_page && early.is_none() {
+            early = arrival.as_ref().ok().map(identify);
+        }
+        let viewer = early.as_ref().filter(|_| by_page).and_then(|early| early.as_ref().ok().cloned());
         let mut response = match arrival {
             Ok(arrival) => {
                 (observation.client, secure) = (arrival.client, arrival.secure);
@@ -139,7 +144,7 @@ impl Entry {
         };
         // Applies to refusals by any step.
         if by_page {
-            response = Box::pin(browser::shown(response, observation.id())).await;
+            response = Box::pin(browser::shown(response, observation.id(), &self.state, viewer)).await;
             // A page has other bytes than the problem that it shows. Its caller may be unknown.
             if response.status() >= StatusCode::BAD_REQUEST {
                 response = self.held(response, version, Refusal::Excluded, || self.state.answers.clone());

@@ -19,6 +19,11 @@ const PARTS_DEFAULT: usize = 8;
 /// Max parts of an answer.
 const PARTS_MAX: usize = 64;
 
+/// Names that exist over HTTP but not in Flight: the format is always Arrow, and the place is in the ticket.
+const ABSENT: [&str; 3] = ["f", "token", "explain"];
+/// Members of a command that are no parameters over HTTP.
+const OWN: [&str; 3] = ["collection", "kind", "parallel"];
+
 /// The kind of a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -204,8 +209,7 @@ fn may_be_cut(question: &Question) -> Result<()> {
 fn query(members: Map<String, Value>, kind: Kind) -> Result<String> {
     let mut pairs: Vec<(String, String)> = Vec::with_capacity(members.len());
     for (name, value) in members {
-        // Names that exist over HTTP but not in Flight: the format is always Arrow, and the place is in the ticket.
-        if matches!(name.as_str(), "f" | "token" | "explain") {
+        if ABSENT.contains(&name.as_str()) {
             return Err(invalid(&name, "not for Flight: leave it out"));
         }
         if name == "track" && kind != Kind::Track {
@@ -228,6 +232,21 @@ fn query(members: Map<String, Value>, kind: Kind) -> Result<String> {
     let escape = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
     let pairs = pairs.iter().map(|(name, value)| format!("{}={}", links::escape(name), escape(value)));
     Ok(pairs.collect::<Vec<_>>().join("&"))
+}
+
+/// Restates the refusal of an unknown parameter with the members that a command may have instead.
+pub fn restate(problem: &mut Value) {
+    let Some(known) = problem.get("known").and_then(Value::as_array) else { return };
+    let known = known.iter().filter_map(Value::as_str).filter(|name| !ABSENT.contains(name));
+    let mut members: Vec<&str> = OWN.into_iter().chain(known).collect();
+    if members.contains(&"properties") {
+        members.push("fields");
+    }
+    let name = problem["field"].as_str().unwrap_or_default();
+    let detail = format!("the member {name:?} is not known here: expected one of {}", members.join(", "));
+    let known = Value::from(members);
+    problem["detail"] = detail.into();
+    problem["known"] = known;
 }
 
 /// The parameters that are comma-separated lists over HTTP. A list for any other would become one text, which means
@@ -340,6 +359,26 @@ mod tests {
         let twice = FlightDescriptor::new_cmd(r#"{"collection":"q","limit":1,"limit":2}"#);
         let why = FlightQuery::of(&twice).unwrap_err();
         assert!(why.detail().contains("\"limit\" is repeated"), "{}", why.detail());
+    }
+
+    #[test]
+    fn a_refusal_names_the_members_that_a_command_may_have() {
+        let mut params = crate::protocol::params::Params::parse(Some("fitler=1")).unwrap();
+        for name in ["explain", "f", "filter", "properties", "token", "track"] {
+            params.take(name);
+        }
+        let mut problem = params.finish_with(&["mag"]).unwrap_err().document();
+        restate(&mut problem);
+        let known = json!(["collection", "kind", "parallel", "filter", "properties", "track", "mag", "fields"]);
+        assert_eq!(problem["known"], known);
+        assert_eq!(
+            problem["detail"],
+            "the member \"fitler\" is not known here: expected one of collection, kind, parallel, filter, properties, track, mag, fields"
+        );
+        let other = Problem::parameter("bbox", "expected four numbers").document();
+        let mut same = other.clone();
+        restate(&mut same);
+        assert_eq!(same, other);
     }
 
     proptest! {

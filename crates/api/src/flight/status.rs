@@ -1,5 +1,6 @@
 //! Maps problems to gRPC statuses. The metadata of a status holds the headers of the refusal and the problem itself.
 
+use super::question;
 use crate::protocol::problem::{Kind, Problem};
 use axum::body::to_bytes;
 use axum::http::{HeaderMap, HeaderName, StatusCode, header};
@@ -39,7 +40,9 @@ pub fn of_refusal(problem: Problem) -> Status {
 pub async fn of_response(response: Response) -> Status {
     let (parts, body) = response.into_parts();
     let bytes = to_bytes(body, DOCUMENT_BYTES_MAX).await.unwrap_or_default();
-    of(parts.status, &parts.headers, serde_json::from_slice(&bytes).unwrap_or_default())
+    let mut document = serde_json::from_slice(&bytes).unwrap_or_default();
+    question::restate(&mut document);
+    of(parts.status, &parts.headers, document)
 }
 
 fn of(status: StatusCode, headers: &HeaderMap, mut document: Value) -> Status {

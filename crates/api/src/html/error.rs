@@ -1,10 +1,10 @@
 //! The page of a refusal or failure: the content of a problem document, for people.
 
-use super::{escape, facts, page};
+use super::{Page, escape, facts, page};
 use serde_json::Value;
 
 /// Renders a problem document (RFC 9457) as a page; `id` is the request id, which also appears in the server's log.
-pub fn of(problem: &Value, id: &str) -> String {
+pub fn of(problem: &Value, id: &str) -> Page {
     let text = |name: &str| problem[name].as_str().unwrap_or_default();
     let mut detail = text("detail").chars();
     let first = detail.next().map(|first| first.to_uppercase().to_string()).unwrap_or_default();
@@ -32,7 +32,7 @@ pub fn of(problem: &Value, id: &str) -> String {
         body.push_str("<li><a href=\"/login\">Sign in</a></li>");
     }
     body.push_str("</ul>");
-    page(text("title"), &[], &body).plain()
+    page(text("title"), &[], &body)
 }
 
 #[cfg(test)]
@@ -44,10 +44,11 @@ mod tests {
     fn it_says_what_the_document_says_as_text() {
         let problem =
             json!({"title": "Invalid parameter", "status": 400, "detail": "bbox: <b> is no number", "field": "bbox"});
-        let page = of(&problem, "r1");
+        let page = of(&problem, "r1").plain();
         assert!(page.contains("<h1>Invalid parameter</h1>") && page.contains("Error 400"), "{page}");
         assert!(page.contains("Bbox: &lt;b&gt; is no number.") && page.contains("<code>bbox</code>"), "{page}");
         assert!(page.contains("<code>r1</code>") && !page.contains("<b>") && !page.contains("href=\"/login\""));
-        assert!(of(&json!({"title": "Credential needed", "status": 401, "detail": "a"}), "r").contains("/login"));
+        let refused = of(&json!({"title": "Credential needed", "status": 401, "detail": "a"}), "r").plain();
+        assert!(refused.contains("/login"));
     }
 }

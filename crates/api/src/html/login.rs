@@ -1,6 +1,6 @@
 //! The sign-in page.
 
-use super::{escape, page};
+use super::{Page, escape, page};
 use crate::contract::links;
 use std::fmt::Write;
 
@@ -21,7 +21,7 @@ pub struct SignInOptions {
 }
 
 /// Renders the ways to sign in, with the error of the last attempt.
-pub fn form(ways: &SignInOptions, next: &str, name: &str, wrong: Option<&str>) -> String {
+pub fn form(ways: &SignInOptions, next: &str, name: &str, wrong: Option<&str>) -> Page {
     if !ways.passwords && ways.issuers.is_empty() {
         return nobody();
     }
@@ -33,7 +33,7 @@ pub fn form(ways: &SignInOptions, next: &str, name: &str, wrong: Option<&str>) -
         let (issuer, next, title) = (links::escape(issuer), links::escape(next), escape(title));
         let _ = write!(body, "<p><a href=\"/login/{issuer}?next={next}\">Sign in with {title}</a></p>");
     }
-    page("Sign in", &[], &body).plain()
+    page("Sign in", &[], &body)
 }
 
 fn by_password(next: &str, name: &str) -> String {
@@ -51,8 +51,8 @@ fn by_password(next: &str, name: &str) -> String {
 }
 
 /// Renders the page for a signed-in user of an issuer: continue, sign out.
-pub fn signed_in_elsewhere(user: &str, csrf_token: &str, next: &str) -> String {
-    page("Signed in", &[], &continue_or_sign_out(user, &hidden(csrf_token), next)).plain()
+pub fn signed_in_elsewhere(user: &str, csrf_token: &str, next: &str) -> Page {
+    page("Signed in", &[], &continue_or_sign_out(user, &hidden(csrf_token), next))
 }
 
 fn hidden(csrf_token: &str) -> String {
@@ -68,7 +68,7 @@ fn continue_or_sign_out(user: &str, token: &str, next: &str) -> String {
 }
 
 /// Renders the page for a signed-in user: continue, sign out, change the password; with the error of the last attempt.
-pub fn signed_in(login: &str, csrf_token: &str, next: &str, wrong: Option<&str>) -> String {
+pub fn signed_in(login: &str, csrf_token: &str, next: &str, wrong: Option<&str>) -> Page {
     let token = hidden(csrf_token);
     let body = format!(
         "{}<h2>Change the password</h2>{}<form class=\"login\" method=\"post\" action=\"/password\">{token}\
@@ -78,17 +78,16 @@ pub fn signed_in(login: &str, csrf_token: &str, next: &str, wrong: Option<&str>)
         continue_or_sign_out(login, &token, next),
         alert(wrong)
     );
-    page("Signed in", &[], &body).plain()
+    page("Signed in", &[], &body)
 }
 
 /// Renders the page shown if no user can sign in.
-fn nobody() -> String {
+fn nobody() -> Page {
     page(
         "Sign in",
         &[],
         "<p>There are no users yet. <code>meridian user create NAME --role ROLE</code> creates one.</p>",
     )
-    .plain()
 }
 
 #[cfg(test)]
@@ -99,7 +98,7 @@ mod tests {
     fn what_was_typed_stays_text() {
         let issuers = vec![("company".to_owned(), "\"><script>".to_owned())];
         let ways = SignInOptions { passwords: true, issuers };
-        let page = form(&ways, "/\"><script>", "\"><script>", Some("the <b>name</b> is wrong"));
+        let page = form(&ways, "/\"><script>", "\"><script>", Some("the <b>name</b> is wrong")).plain();
         assert!(!page.contains("<script>") && !page.contains("<b>"));
         assert!(page.contains("The &lt;b&gt;name&lt;/b&gt; is wrong."));
         assert!(page.contains("type=\"password\"") && !page.contains("value=\"\" type=\"password\""));

@@ -5,9 +5,11 @@ use crate::protocol::params::format::Format;
 use crate::protocol::problem::{Problem, Result};
 use crate::protocol::tags;
 use crate::request::scope::Scope;
+use crate::state::AppState;
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use meridian_admission::identity::Caller;
 use meridian_backend::Head;
 use meridian_model::Seqs;
 use meridian_model::policy::access::{Action, Decision, Target};
@@ -63,7 +65,11 @@ pub fn page(state: &Scope, page: Page) -> Response {
 
 /// Renders a page as seen by the caller.
 pub fn shown(state: &Scope, page: Page) -> String {
-    let caller = state.caller();
+    shown_to(state, state.caller(), page)
+}
+
+/// Renders a page as seen by a caller.
+pub fn shown_to(state: &AppState, caller: &Caller, page: Page) -> String {
     let account = match caller.user() {
         Some(user) => Account::User(user),
         // Without users and issuers there is no sign-in page.

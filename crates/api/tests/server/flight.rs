@@ -227,7 +227,6 @@ fn mistakes_are_those_of_http() {
     for (command, path) in [
         (json!({"collection": "q", "bbox": "1,2"}), "bbox=1,2"),
         (json!({"collection": "q", "filter": "n >"}), "filter=n%20%3E"),
-        (json!({"collection": "q", "colour": "red"}), "colour=red"),
         (json!({"collection": "q", "sortby": "n"}), "sortby=n&f=arrow"),
         (json!({"collection": "q", "fields": ["z"]}), "properties=z"),
         (json!({"collection": "q", "datetime": "noon"}), "datetime=noon"),
@@ -244,6 +243,17 @@ fn mistakes_are_those_of_http() {
     let absent = server.get("/collections/absent/items").problem(404);
     let status = refused(client.info(&json!({"collection": "absent"})), Code::NotFound, "");
     assert_eq!(status.message(), absent["detail"]);
+    // Of an unknown member, the message has those of a command, which are not all of the route.
+    let status = refused(client.info(&json!({"collection": "q", "fitler": "n > 1"})), Code::InvalidArgument, "fitler");
+    let (_, members) = status.message().split_once("expected one of ").unwrap();
+    let members: Vec<&str> = members.split(", ").collect();
+    for name in ["collection", "kind", "parallel", "fields", "filter"] {
+        assert!(members.contains(&name), "{name}: {members:?}");
+    }
+    for name in ["f", "token", "explain"] {
+        assert!(!members.contains(&name), "{name}: {members:?}");
+        refused(client.info(&json!({"collection": "q", name: "x"})), Code::InvalidArgument, "not for Flight");
+    }
 }
 
 #[test]

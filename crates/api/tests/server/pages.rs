@@ -65,6 +65,36 @@ fn refusals_keep_their_headers_as_pages() {
     assert_eq!((page.status, page.header("content-type")), (404, "text/html; charset=utf-8"));
 }
 
+/// Opens a page as a signed-in user.
+fn seen(server: &Server, by: &Browser, path: &str) -> String {
+    server.ask("GET", path, &[&BROWSER[..], &[("cookie", &by.cookie)]].concat(), b"").text()
+}
+
+/// Returns the header of a page, without the mark of the page's own section.
+fn header_of(page: &str) -> String {
+    let header = page.split("<header").nth(1).and_then(|rest| rest.split("</header>").next()).unwrap();
+    header.replace(" aria-current=\"page\"", "")
+}
+
+#[test]
+fn all_pages_have_one_header() {
+    let open = served();
+    let of = |path: &str| header_of(&open.ask("GET", path, &BROWSER, b"").text());
+    let start = of("/");
+    assert!(start.contains(">Server</a>"), "{start}");
+    for path in ["/login", "/nowhere", "/collections/none"] {
+        assert_eq!(of(path), start, "{path}");
+    }
+    let shared = Shared::start();
+    shared.user(json!({ "name": "anna", "role": "reader" }));
+    let anna = Browser::of(&shared.server, "anna", PASSWORD);
+    let start = header_of(&seen(&shared.server, &anna, "/"));
+    assert!(start.contains(">anna</b>") && start.contains(">Account</a>"), "{start}");
+    for path in ["/login", "/nowhere", "/collections/none", "/tokens"] {
+        assert_eq!(header_of(&seen(&shared.server, &anna, path)), start, "{path}");
+    }
+}
+
 #[test]
 fn the_start_page_has_a_card_for_each_of_some_collections_and_a_question_that_is_answered() {
     let server = served();

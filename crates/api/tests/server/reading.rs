@@ -303,7 +303,10 @@ fn a_track_is_one_line_in_order_of_time() {
     let first = server.json("/collections/ships/tracks?limit=1");
     let next = first["links"].as_array().unwrap().iter().find(|link| link["rel"] == "next").unwrap();
     let next = next["href"].as_str().unwrap();
-    let second = server.json(&next[next.find("/collections").unwrap()..]);
+    let answer = server.get(&next[next.find("/collections").unwrap()..]);
+    let links = first["links"].as_array().unwrap();
+    assert!(links.iter().all(|link| link["type"] == answer.header("content-type")), "{links:?}");
+    let second = answer.json();
     assert_eq!((&second["tracks"][0]["object"], &second["tracks"][0]["count"]), (&json!("b"), &json!(1)));
     server.get("/collections/ships/tracks?f=csv").problem(400);
     server.get("/collections/ships/tracks?bbox=0,0,x,2").problem(400);

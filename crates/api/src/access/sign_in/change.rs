@@ -43,7 +43,8 @@ pub async fn change(
         Err(problem) => {
             acts::refused(&state, &dispatch, acts::PASSWORD, Some(login), &problem);
             let user = login.as_str();
-            return sent.refused(problem, |wrong| html::login::signed_in(user, &csrf::token(&text), "/", Some(wrong)));
+            let form = |wrong: &str| html::login::signed_in(user, &csrf::token(&text), "/", Some(wrong));
+            return sent.refused(problem, |wrong| respond::shown(&state, form(wrong)));
         }
     };
     acts::record(&state, &dispatch, acts::PASSWORD, &session).await?;

@@ -87,7 +87,7 @@ pub async fn page(state: Scope, Extension(dispatch): Extension<Dispatch>, contex
         }
         None => html::login::form(&ways(&state), &next, "", None),
     };
-    let mut response = unstored(respond::html(page));
+    let mut response = unstored(respond::page(&state, page));
     if signed_in.is_none() && cookie::SESSION.read(dispatch.arrival.secure, &context.headers).is_some() {
         // The cookie belongs to a session that has ended, so its requests were refused. Without it, the browser can
         // read what is open to everyone.
@@ -117,7 +117,8 @@ pub async fn post(
         Ok(begun) => begun,
         Err(problem) => {
             acts::refused(&state, &dispatch, acts::SIGN_IN, Login::typed(&asked.name).as_ref(), &problem);
-            return sent.refused(problem, |wrong| html::login::form(&ways(&state), &next, &asked.name, Some(wrong)));
+            let form = |wrong: &str| html::login::form(&ways(&state), &next, &asked.name, Some(wrong));
+            return sent.refused(problem, |wrong| respond::shown(&state, form(wrong)));
         }
     };
     take_over(&state, &dispatch, &context.headers, (&session, &text)).await?;

@@ -35,7 +35,7 @@ fn tiles(load: &Load, out: &mut String) {
 fn tenants(load: &Load, out: &mut String) {
     let late = match load.window_s {
         Some(s) => format!("the last {s:.0} s"),
-        None => "the start".to_owned(),
+        None => "since the start".to_owned(),
     };
     let _ = write!(out, "<h2>Tenants</h2><p class=\"muted\">Recent figures: {late}.");
     let rest = load.tenants_in_all - load.tenants.len() as u64;

@@ -201,7 +201,7 @@ fn redirect(context: &Context, issuer: &str) -> String {
 
 /// Returns the sign-in page with the error.
 fn page(state: &Scope, next: &str, problem: Problem) -> Response {
-    forms::explained(problem, |wrong| html::login::form(&ways(state), next, "", Some(wrong)))
+    forms::explained(problem, |wrong| respond::shown(state, html::login::form(&ways(state), next, "", Some(wrong))))
 }
 
 fn refused(detail: impl Into<String>) -> Problem {
