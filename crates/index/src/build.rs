@@ -1,6 +1,6 @@
 //! Builds trees from sorted rows, all at once or batch by batch.
 
-use crate::columns::{BoxColumns, Boxes};
+use crate::columns::{BoxColumns, Boxes, Time};
 use crate::error::IndexError;
 use crate::forest::Forest;
 use crate::key::{Grid, Key};
@@ -29,6 +29,9 @@ pub struct ForestBuilder {
     open: Option<OpenTree>,
     /// Present only if there may be lines.
     pieces: Option<PiecesBuilder>,
+    /// Whether some row has no time, and the first and last instant of the others.
+    lacks_time: bool,
+    times: (i64, i64),
 }
 
 /// The tree to which rows are being added; so far it has only leaves.
@@ -53,6 +56,8 @@ impl ForestBuilder {
             done: Vec::new(),
             open: None,
             pieces: lines.then(|| PiecesBuilder::new(Grid::of(schema))),
+            lacks_time: false,
+            times: (i64::MAX, i64::MIN),
         }
     }
 
@@ -108,6 +113,15 @@ impl ForestBuilder {
         let total = self.rows.checked_add(count).ok_or(IndexError::TooManyRows)?;
         let boxes = self.boxes(batch)?;
         let numbers = Numbers::of(batch, &self.fields)?;
+        if matches!(boxes.time, Time::Interval { .. }) {
+            for (start, end) in rows.clone().map(|row| boxes.interval(row)) {
+                let has_time = (start, end) != (i64::MIN, i64::MAX);
+                self.lacks_time |= !has_time;
+                if has_time {
+                    self.times = (self.times.0.min(start), self.times.1.max(end));
+                }
+            }
+        }
         if self.open.as_ref().is_some_and(|open| open.class != class) {
             self.close();
         }
@@ -148,7 +162,7 @@ impl ForestBuilder {
     pub fn finish(mut self) -> Forest {
         self.close();
         let pieces = self.pieces.and_then(|pieces| pieces.finish(self.rows));
-        Forest { fields: self.fields, trees: self.done, pieces }
+        Forest { fields: self.fields, trees: self.done, pieces, times: self.lacks_time.then_some(self.times) }
     }
 }
 

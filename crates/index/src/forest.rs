@@ -19,12 +19,16 @@ pub struct Forest {
     pub trees: Vec<Tree>,
     /// The pieces of the long lines among the rows, if any.
     pub pieces: Option<Pieces>,
+    /// First and last instant of the events that have a time; `None` if the boxes tell.
+    pub(crate) times: Option<(i64, i64)>,
 }
 
 /// Magic of an encoded forest.
 const MAGIC: [u8; 4] = *b"MFOR";
-/// Version of the encoding.
+/// Version of the encoding without times, which is that of most forests.
 const VERSION: u8 = 2;
+/// Version of the encoding with times.
+const VERSION_TIMES: u8 = 3;
 /// Max number of trees: one per size class, which is a byte.
 const TREES_MAX: usize = 256;
 const FIELD_BYTES: usize = 8;
@@ -39,6 +43,13 @@ impl Forest {
         self.trees.iter().fold(Bounds::EMPTY, |all, tree| all.union(&tree.tree_bounds()))
     }
 
+    /// First and last instant of the events that have a time. The boxes also hold those without one, as open at both
+    /// ends. Forests of earlier versions have nothing but the boxes.
+    pub fn times(&self) -> (i64, i64) {
+        let Bounds { start, end, .. } = self.bounds();
+        self.times.unwrap_or((start, end))
+    }
+
     /// Bytes used by the nodes.
     pub fn bytes(&self) -> usize {
         self.trees.iter().map(Tree::bytes).sum::<usize>() + self.pieces.as_ref().map_or(0, Pieces::bytes)
@@ -48,7 +59,7 @@ impl Forest {
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.bytes() + 4096);
         bytes.extend_from_slice(&MAGIC);
-        bytes.extend_from_slice(&[VERSION, 0, 0, 0]);
+        bytes.extend_from_slice(&[self.times.map_or(VERSION, |_| VERSION_TIMES), 0, 0, 0]);
         write_u32(&mut bytes, self.fields.len() as u32);
         write_u32(&mut bytes, self.trees.len() as u32);
         for field in self.fields.iter() {
@@ -62,6 +73,10 @@ impl Forest {
             write_u32(&mut bytes, tree.place_known.into());
         }
         write_u32(&mut bytes, self.pieces.as_ref().map_or(0, |pieces| pieces.len() as u32));
+        if let Some((first, last)) = self.times {
+            bytes.extend_from_slice(&first.to_le_bytes());
+            bytes.extend_from_slice(&last.to_le_bytes());
+        }
         for tree in &self.trees {
             write_nodes(&mut bytes, &tree.nodes);
         }
@@ -82,7 +97,9 @@ impl Forest {
     /// Every length is checked before anything of that length is allocated. The values are not checked. A damaged box
     /// is detected by the checksum of the file, not here; it leads to wrong results but never to a panic.
     pub fn decode_shared(bytes: &Buffer) -> Result<Forest, IndexError> {
-        let mut reader = Reader::open("forest", bytes, MAGIC, VERSION)?;
+        // Any other version is refused by name.
+        let version = if bytes.get(4) == Some(&VERSION_TIMES) { VERSION_TIMES } else { VERSION };
+        let mut reader = Reader::open("forest", bytes, MAGIC, version)?;
         let (field_count, tree_count) = (reader.u32()? as usize, reader.u32()? as usize);
         // Before any allocation: a damaged count would otherwise request gigabytes.
         if field_count.saturating_mul(FIELD_BYTES) > reader.left() || tree_count > TREES_MAX {
@@ -97,6 +114,10 @@ impl Forest {
             .map(|_| Ok([reader.u32()?, reader.u32()?, reader.u32()?]))
             .collect::<Result<Vec<_>, _>>()?;
         let piece_count = reader.u32()?;
+        let times = match version {
+            VERSION_TIMES => Some((reader.u64()?.cast_signed(), reader.u64()?.cast_signed())),
+            _ => None,
+        };
         let mut trees: Vec<Tree> = Vec::with_capacity(tree_count);
         for [rows, class, place_known] in heads {
             let class = u8::try_from(class).map_err(|_| reader.damaged("a size class above 255"))?;
@@ -119,7 +140,7 @@ impl Forest {
             }
         };
         reader.finish()?;
-        Ok(Forest { fields, trees, pieces })
+        Ok(Forest { fields, trees, pieces, times })
     }
 }
 

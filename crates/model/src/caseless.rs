@@ -27,9 +27,10 @@ pub fn compose(text: &str) -> Cow<'_, str> {
 /// Folds the case of one character, which may yield several.
 pub fn fold_sign(sign: char) -> impl Iterator<Item = char> {
     // Upper-casing and lower-casing again equals Unicode's full case folding, character by character. ẞ becomes ss by
-    // way of ß and SS, ς becomes σ by way of Σ. The exceptions are the dotless ı, which becomes i, and Cherokee,
-    // which folds to the other case consistently.
-    sign.to_lowercase().flat_map(char::to_uppercase).flat_map(char::to_lowercase)
+    // way of ß and SS, ς becomes σ by way of Σ. The exceptions are Cherokee, which folds to the other case
+    // consistently, and the dotless ı, which folds to itself although its upper case is I.
+    let folded = sign.to_lowercase().flat_map(char::to_uppercase).flat_map(char::to_lowercase);
+    folded.map(move |folded| if sign == 'ı' { sign } else { folded })
 }
 
 /// Whether a code point combines with the previous one: an accent, a vowel sign.
@@ -70,6 +71,10 @@ mod tests {
             assert_eq!(fold_compatible(a), fold_compatible(b), "{a} {b}");
         }
         assert_ne!(fold("a"), fold("á"));
+        // CaseFolding.txt has no entry of status C or F for the dotless ı.
+        assert_eq!(fold("IŞIK ışık"), "işik ışık");
+        assert_eq!(fold_compatible("Iı"), "iı");
+        assert_eq!(fold("İ"), fold("i\u{307}"));
         assert_ne!(fold("ａ"), fold("a"));
         assert_eq!(fold_compatible("ﬁn ＡＢＣ ｶﾞ"), "fin abc ガ");
     }

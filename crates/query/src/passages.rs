@@ -33,9 +33,9 @@ pub struct Passage {
     pub object: ByValue,
     /// Number of its matching events.
     pub count: u64,
-    /// Start of the first event, in microseconds since 1970; `i64::MIN` if open.
+    /// Start of the first event, in microseconds since 1970; `i64::MIN` if open, `i64::MAX` if no event has a time.
     pub first: i64,
-    /// End of the last event; `i64::MAX` if open.
+    /// End of the last event; `i64::MAX` if open, `i64::MIN` if no event has a time.
     pub last: i64,
 }
 
@@ -59,6 +59,9 @@ pub struct PartialPassages {
     pub(crate) found: BTreeMap<ByValue, (u64, i64, i64)>,
     pub(crate) stats: Stats,
 }
+
+/// First and last of events without a time, which change no other.
+pub(crate) const NO_TIME: (i64, i64) = (i64::MAX, i64::MIN);
 
 /// Parses an object name as a value of the collection's object field; errors name `parameter`.
 pub fn object_of(schema: &Schema, text: &str, parameter: &str) -> Result<ByValue, Invalid> {
@@ -160,7 +163,9 @@ impl Page<'_> {
         {
             return;
         }
-        let seen = self.found.entry(object).or_insert((0, i64::MAX, i64::MIN));
+        // An event with neither start nor end has no time, rather than all of it.
+        let (start, end) = if (start, end) == (i64::MIN, i64::MAX) { NO_TIME } else { (start, end) };
+        let seen = self.found.entry(object).or_insert((0, NO_TIME.0, NO_TIME.1));
         *seen = (seen.0 + 1, seen.1.min(start), seen.2.max(end));
         // A dropped object was greater than all that are kept, so it never comes back with part of its events.
         if self.found.len() > self.question.limit + 1 {

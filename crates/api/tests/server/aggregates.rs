@@ -151,6 +151,28 @@ fn beyond_the_bounds_values_are_estimates_and_say_so() {
 }
 
 #[test]
+fn empty_windows_are_those_of_the_datetime() {
+    let server = filled(1, 9);
+    let windows = |query: &str| {
+        let answer = server.json(&format!("/collections/q/aggregate?empty=true&{query}"));
+        let of = |group: &Value| (group["window"].as_str().unwrap()[..10].to_owned(), group["count"].as_u64().unwrap());
+        groups(&answer).iter().map(of).collect::<Vec<_>>()
+    };
+    let months = windows("window=P1M&datetime=2030-01-01/2030-06-30");
+    assert_eq!(months.len(), 6);
+    assert_eq!((&months[0], &months[5]), (&("2030-01-01".to_owned(), 0), &("2030-06-01".to_owned(), 0)));
+    // The events are of the nine days from 2024-01-01. An open end is that of the events.
+    let days = windows("window=P1D&datetime=2024-01-08/2024-01-12");
+    assert_eq!(days.iter().map(|day| day.1).collect::<Vec<_>>(), [1, 1, 0, 0, 0]);
+    assert_eq!(windows("window=P1D&datetime=../2024-01-12").len(), 12);
+    assert_eq!(windows("window=P1D&datetime=2023-12-31/..").len(), 10);
+    assert_eq!(windows("window=P1D").len(), 9);
+    assert_eq!(windows("window=P1D&by=kind&datetime=2030-01-01/2030-01-02").len(), 0);
+    let many = "/collections/q/aggregate?empty=true&window=PT1S&datetime=2000-01-01/2030-01-01";
+    assert_eq!(server.get(many).problem(400)["field"], "window");
+}
+
+#[test]
 fn what_cannot_be_asked_is_refused_by_name() {
     let server = filled(1, 10);
     for (query, field) in [

@@ -252,6 +252,33 @@ fn the_usual_no_end_is_a_time_and_comes_back_as_it_was() {
     assert_eq!(late["field"], "datetime");
 }
 
+#[test]
+fn an_event_without_a_time_changes_no_time_of_others() {
+    let server = Server::start();
+    let schema = json!({"type": "object", "properties": {
+        "o": {"type": "string", "x-meridian-object": true},
+        "from": {"type": "string", "format": "date-time", "x-ogc-role": "primary-interval-start"},
+        "to": {"type": "string", "format": "date-time", "x-ogc-role": "primary-interval-end"},
+        "geometry": {"format": "geometry-point", "x-ogc-role": "primary-geometry"}}});
+    let headers = [("content-type", "application/schema+json")];
+    assert_eq!(server.ask("PUT", "/collections/tr", &headers, schema.to_string().as_bytes()).status, 201);
+    let (start, end) = ("2020-01-01T00:00:00Z", "2020-01-02T00:00:00Z");
+    let event = |o: &str, from: Value, to: Value| point("", 1.0, 1.0, json!({"o": o, "from": from, "to": to}));
+    let interval = || server.json("/collections/tr")["extent"]["temporal"]["interval"].clone();
+    server.load("tr", &[event("y", Value::Null, Value::Null)]);
+    assert_eq!(interval(), json!([[null, null]]));
+    server.load("tr", &[event("x", json!(start), json!(end)), event("x", Value::Null, Value::Null)]);
+    assert_eq!(interval(), json!([[start, end]]));
+    let x = json!({"object": "x", "count": 2, "first": start, "last": end});
+    let y = json!({"object": "y", "count": 1, "first": null, "last": null});
+    assert_eq!(server.json("/collections/tr/tracks")["tracks"], json!([x, y]));
+    // It is still found by whatever does not ask for a time.
+    assert_eq!(server.json("/collections/tr/items")["numberReturned"], 3);
+    server.load("tr", &[event("x", json!(end), Value::Null)]);
+    assert_eq!(interval(), json!([[start, null]]), "an open end stays open");
+    assert_eq!(server.json("/collections/tr/tracks")["tracks"][0]["last"], Value::Null);
+}
+
 /// In searches and saved searches alike: lists of strings, letters composed of one or two characters, and the final
 /// sigma.
 #[test]

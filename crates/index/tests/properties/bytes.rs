@@ -127,7 +127,7 @@ proptest! {
 
     #[test]
     fn any_bytes_do_no_harm(bytes in prop::collection::vec(any::<u8>(), 0..300), whole in any::<bool>()) {
-        for mark in [b"MFOR\x02\0\0\0", b"MPYR\x01\0\0\0"] {
+        for mark in [b"MFOR\x02\0\0\0", b"MFOR\x03\0\0\0", b"MPYR\x01\0\0\0"] {
             let marked: Vec<u8> = if whole { mark.iter().chain(&bytes).copied().collect() } else { bytes.clone() };
             if let Ok(forest) = Forest::decode(&marked) {
                 look_at(&forest)?;
@@ -145,6 +145,25 @@ fn errors_say_what_is_wrong() {
     assert!(message(b"MFOR\x07\0\0\0").contains("version 7: expected 2"));
     assert!(message(b"MFOR\x02\0\0\0\xff\xff\xff\xff\x01\0\0\0").contains("too many"));
     assert!(message(b"MFOR\x02\0\0\0\0\0\0\0\x01\0\0\0\xff\xff\xff\xff\0\0\0\0\x01\0\0\0").contains("cut off"));
+}
+
+/// Files of collections whose events all have a time stay as they are.
+#[test]
+fn times_are_written_where_an_event_has_none() {
+    let kind = Kind { geometry: None, time: Clock::Interval };
+    let timed = Event { place: None, start: Some(3), duration: Some(4), count: None, level: None };
+    let timeless = Event { start: None, duration: None, ..timed.clone() };
+    for (events, version, times) in [
+        (vec![timed.clone()], 2, (3, 7)),
+        (vec![timed, timeless.clone()], 3, (3, 7)),
+        (vec![timeless], 3, (i64::MAX, i64::MIN)),
+    ] {
+        let (batch, keys) = sorted(kind, &events);
+        let forest = build(&batch, &keys, &[]);
+        let bytes = forest.encode();
+        assert_eq!((bytes[4], Forest::decode(&bytes).unwrap().times()), (version, times));
+        assert_eq!(forest.bounds().end == i64::MAX, version == 3, "the boxes still rule nothing out");
+    }
 }
 
 /// The encoding is stored for years: a change of one byte requires a new version.

@@ -36,6 +36,8 @@ fn ask(trees: &[Tree], batch: &Batch, question: &Question, ordinal: usize) -> (V
 
 /// Checks a forest against a scan: every result, every node.
 fn check(forest: &Forest, batch: &Batch, questions: &[Question]) -> Result<(), TestCaseError> {
+    let timed = (0..batch.rows()).map(|row| batch.interval(row)).filter(|time| *time != (i64::MIN, i64::MAX));
+    prop_assert_eq!(forest.times(), timed.fold((i64::MAX, i64::MIN), |all, (a, b)| (all.0.min(a), all.1.max(b))));
     for question in questions {
         let expected: Vec<usize> = (0..batch.rows()).filter(|&row| question.matches(batch, row)).collect();
         for ordinal in [COUNT, LEVEL] {

@@ -9,7 +9,7 @@ use crate::hash::NumberMap;
 use crate::memory::Share;
 use crate::sketch::{Kind, Sketch};
 use crate::totals::Totals;
-use crate::windows::{Finder, Window, Windows};
+use crate::windows::{Finder, Window};
 use arrow_array::{Array, TimestampMicrosecondArray};
 use meridian_index::{NodeRef, Summary};
 use meridian_model::{Batch, FieldColumn, FieldType, Invalid, Schema};
@@ -73,8 +73,6 @@ const GROUP_BYTES: usize = 256;
 const FIELD_BYTES: usize = 128;
 /// Estimated bytes of an empty sketch of a group.
 const SKETCH_BYTES: usize = 128;
-/// Max windows created between two checks of the deadline.
-const GAPS_UNSEEN: usize = 1024;
 
 /// Represents the window of events without one.
 const NO_WINDOW: i64 = i64::MIN;
@@ -303,19 +301,14 @@ impl Groups {
     }
 
     /// The groups in order, with the value of each function.
-    pub(crate) fn finish(
-        mut self,
-        functions: &[Function],
-        windows: Option<&Windows>,
-        empty: bool,
-        control: &Control,
-    ) -> Result<Vec<Group>, QueryError> {
-        if self.by.is_none() && windows.is_none() {
+    pub(crate) fn finish(mut self, question: &Aggregate, control: &Control) -> Result<Vec<Group>, QueryError> {
+        let functions = &question.functions;
+        if self.by.is_none() && question.windows.is_none() {
             // A result without windows and `by` has one group, even of no events.
             self.group(None, 0)?;
         }
-        if let (Some(windows), true) = (windows, empty) {
-            self.fill_gaps(windows, control)?;
+        if let (Some(windows), true) = (&question.windows, question.empty) {
+            self.fill_gaps(windows, &question.predicate, control)?;
         }
         let mut order: Vec<u32> = (0..self.counts.len() as u32).collect();
         let this = &self;
@@ -340,38 +333,6 @@ impl Groups {
         Ok(groups)
     }
 
-    /// Adds the empty windows between the first and the last non-empty one, for each key.
-    fn fill_gaps(&mut self, windows: &Windows, control: &Control) -> Result<(), QueryError> {
-        let used = self.windows.iter().flatten();
-        let (Some(first), Some(last)) = (used.clone().map(|w| w.start).min(), used.map(|w| w.start).max()) else {
-            return Ok(());
-        };
-        let values = self.by.as_ref().map_or(1, |keys| keys.len() as u32);
-        // The min number of windows is known before the first is created, so too many are rejected early.
-        let min = windows.count_at_least(first, last).saturating_mul(values.into());
-        if min.saturating_mul((self.fields.len() + self.sketched.len()) as u64 + 1) > TOTALS_MAX as u64 {
-            return Err(too_many().into());
-        }
-        let (mut start, mut made) = (first, 0);
-        while start <= last {
-            let window = windows.window_of(start);
-            for value in 0..values {
-                if made % GAPS_UNSEEN == 0 {
-                    control.check()?;
-                }
-                made += 1;
-                self.group(Some(window), value)?;
-            }
-            // A window never ends before it starts; time zone data that claims otherwise must not make this loop
-            // endless.
-            if window.end <= start {
-                break;
-            }
-            start = window.end;
-        }
-        Ok(())
-    }
-
     /// The value of a function, and its error.
     fn value(&self, function: &Function, group: usize) -> (FunctionValue, f64) {
         if let Some(wanted) = Kind::of(function) {
@@ -390,7 +351,7 @@ impl Groups {
     }
 }
 
-fn too_many() -> Invalid {
+pub(super) fn too_many() -> Invalid {
     Invalid::field(
         "window",
         format!(

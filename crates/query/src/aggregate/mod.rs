@@ -10,6 +10,7 @@
 //! An event of an interval counts in the window of its start. Events with an open start count in a group without a
 //! window, which comes last.
 
+mod gaps;
 mod groups;
 mod question;
 mod space_time;
@@ -108,7 +109,7 @@ impl PartialGroups {
     pub fn finish(self, question: &Aggregate, control: &Control) -> Result<Aggregated, QueryError> {
         let started = control.elapsed_us();
         let mut stats = self.stats;
-        let groups = self.groups.finish(&question.functions, question.windows.as_ref(), question.empty, control)?;
+        let groups = self.groups.finish(question, control)?;
         stats.scan_us += (control.elapsed_us() - started).max(0) as u64;
         Ok(Aggregated { groups, stats })
     }

@@ -22,7 +22,8 @@ pub struct Aggregate {
     pub windows: Option<Windows>,
     /// Groups by the value of a text, integer or boolean field; with several fields, by each combination of values.
     pub by: Vec<usize>,
-    /// Includes empty windows between the first and the last window with events.
+    /// Includes empty windows from the start to the end of the predicate's time; from the first or to the last window
+    /// with events where it is open.
     pub empty: bool,
 }
 

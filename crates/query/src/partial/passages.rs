@@ -2,7 +2,7 @@
 
 use super::envelope::{Kind, Opened};
 use crate::by::ByValue;
-use crate::passages::{PartialPassages, object_field};
+use crate::passages::{NO_TIME, PartialPassages, object_field};
 use crate::wire::WireError;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int64Type, UInt64Type};
@@ -16,7 +16,7 @@ impl PartialPassages {
     /// Adds the objects of another partition.
     pub fn merge(&mut self, other: PartialPassages) {
         for (object, (count, first, last)) in other.found {
-            let seen = self.found.entry(object).or_insert((0, i64::MAX, i64::MIN));
+            let seen = self.found.entry(object).or_insert((0, NO_TIME.0, NO_TIME.1));
             *seen = (seen.0.saturating_add(count), seen.1.min(first), seen.2.max(last));
         }
         self.stats.merge(&other.stats);
@@ -43,7 +43,7 @@ impl PartialPassages {
             return Err(opened.malformed("its objects are not in order"));
         }
         let spans = || first.values().iter().copied().zip(last.values().iter().copied());
-        if counts.contains(&0) || spans().any(|(first, last)| first > last) {
+        if counts.contains(&0) || spans().any(|span| span.0 > span.1 && span != NO_TIME) {
             return Err(opened.malformed("an object without events"));
         }
         let values = counts.iter().zip(spans()).map(|(&count, (first, last))| (count, first, last));

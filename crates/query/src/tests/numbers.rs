@@ -57,11 +57,17 @@ proptest! {
                 same(group, events)?;
             }
             // With empty windows requested, the same groups appear among empty ones, without a gap.
+            let reach = question.predicate.reach();
             let span = groups.iter().filter_map(|g| g.window).fold((i64::MAX, i64::MIN), |s, w| (s.0.min(w.start), s.1.max(w.end)));
+            let bounded = |end: i64| reach.start <= reach.end && end != i64::MIN && end != i64::MAX;
+            let span = [reach.start, reach.end].into_iter().filter(|end| bounded(*end)).fold(span, |s, end| (s.0.min(end), s.1.max(end)));
             if by.is_empty() && span.1.saturating_sub(span.0) < 5_000 * HOUR {
                 let filled = aggregate(&snapshot, &Aggregate { empty: true, ..question }, &world.control()).unwrap();
-                let windows: Vec<Window> = filled.groups.iter().filter_map(|g| g.window).collect();
-                prop_assert!(windows.windows(2).all(|w| w[0].end == w[1].start));
+                let listed: Vec<Window> = filled.groups.iter().filter_map(|g| g.window).collect();
+                prop_assert!(listed.windows(2).all(|w| w[0].end == w[1].start));
+                for end in [reach.start, reach.end].into_iter().filter(|end| bounded(*end)) {
+                    prop_assert!(windows.as_ref().is_none_or(|windows| listed.contains(&windows.window_of(end))), "{:?}", &filter);
+                }
                 let full: Vec<Group> = filled.groups.into_iter().filter(|g| g.count > 0 || g.window.is_none()).collect();
                 prop_assert_eq!(full, groups);
             }

@@ -167,7 +167,9 @@ proptest! {
         for event in filter.matching(&world) {
             let Some(object) = &event.s else { continue };
             let seen = expected.entry(object.clone()).or_insert((0, i64::MAX, i64::MIN));
-            *seen = (seen.0 + 1, seen.1.min(event.start), seen.2.max(event.end));
+            let has_time = (event.start, event.end) != (i64::MIN, i64::MAX);
+            let (start, end) = if has_time { (event.start, event.end) } else { (i64::MAX, i64::MIN) };
+            *seen = (seen.0 + 1, seen.1.min(start), seen.2.max(end));
         }
         let (mut found, mut after) = (Vec::new(), None);
         loop {

@@ -19,7 +19,7 @@ pub use finder::Finder;
 use jiff::Span;
 use jiff::civil::Date;
 use jiff::tz::{Offset, TimeZone};
-use meridian_model::civil::{DAY_US, days_from_civil};
+use meridian_model::civil::{DAY_US, civil_from_days, days_from_civil};
 use meridian_model::{Interval, Invalid};
 use std::cell::OnceCell;
 use std::sync::Arc;
@@ -33,8 +33,14 @@ const MONDAY: i64 = -3;
 /// Max starts of days or months precomputed for a query; others are computed on demand.
 const PREPARED_MAX: i64 = 50_000;
 
-/// 10000-01-01 in UTC, where the calendar of [`jiff`] ends: the end of the last possible window.
-const CALENDAR_END_US: i64 = 253_402_300_800_000_000;
+/// 9999-12-29 in days since 1970-01-01: the last date whose instants [`jiff`] represents in every zone.
+const LAST_DAY: i64 = 2_932_894;
+
+/// Days of 400 years. Beyond its tables, a zone's clocks repeat after them, as the calendar and its weekdays do.
+const CYCLE_DAYS: i64 = 146_097;
+
+/// Instants from here on are in no exact window: open ends, which no search for a window may reach.
+const SEARCH_END_US: i64 = i64::MAX / 2;
 
 /// -9999-01-01 in UTC, where the calendar begins.
 const CALENDAR_START_US: i64 = -377_705_116_800_000_000;
@@ -185,13 +191,16 @@ impl Windows {
     /// The number of that unit. The local date is only a first guess. If clocks go back across midnight, a date is
     /// entered, left and entered again. The unit is the last one that has begun.
     fn unit_index_at(&self, time: i64) -> i64 {
-        let date = self.local_date(time);
+        let day = self.local_day(time);
         let mut unit = match self.step {
-            Step::OfDay(_) | Step::Elapsed(_) => days_of(date),
-            Step::Days(n) => (days_of(date) - days_anchor(n)).div_euclid(n),
-            Step::Months(n) => (i64::from(date.year()) * 12 + i64::from(date.month()) - 1).div_euclid(n),
+            Step::OfDay(_) | Step::Elapsed(_) => day,
+            Step::Days(n) => (day - days_anchor(n)).div_euclid(n),
+            Step::Months(n) => {
+                let (year, month, _) = civil_from_days(day);
+                (year * 12 + month - 1).div_euclid(n)
+            }
         };
-        while time < CALENDAR_END_US && time >= self.unit_start(unit + 1) {
+        while time < SEARCH_END_US && time >= self.unit_start(unit + 1) {
             unit += 1;
         }
         while time >= CALENDAR_START_US && time < self.unit_start(unit) {
@@ -206,12 +215,7 @@ impl Windows {
             Step::Days(n) => self.midnight(unit.saturating_mul(n).saturating_add(days_anchor(n))),
             Step::Months(n) => {
                 let month = unit.saturating_mul(n);
-                let year = month.div_euclid(12);
-                match i16::try_from(year).ok().and_then(|y| Date::new(y, month.rem_euclid(12) as i8 + 1, 1).ok()) {
-                    Some(date) => self.midnight(days_of(date)),
-                    None if year > 0 => CALENDAR_END_US,
-                    None => CALENDAR_START_US,
-                }
+                self.midnight(days_from_civil(month.div_euclid(12), month.rem_euclid(12) + 1, 1))
             }
         }
     }
@@ -219,29 +223,36 @@ impl Windows {
     /// First instant of a local date, given in days since 1970-01-01.
     fn midnight(&self, day: i64) -> i64 {
         if let Some(offset) = self.fixed_us {
-            return day.saturating_mul(DAY_US).saturating_sub(offset).clamp(CALENDAR_START_US, CALENDAR_END_US);
+            return day.saturating_mul(DAY_US).saturating_sub(offset).max(CALENDAR_START_US);
         }
-        let start = i32::try_from(day)
+        let cycles = cycles_after(day, LAST_DAY, CYCLE_DAYS);
+        let start = i32::try_from(day - cycles * CYCLE_DAYS)
             .ok()
             .and_then(|d| EPOCH.checked_add(Span::new().try_days(d).ok()?).ok())
             .and_then(|date| date.to_zoned(self.zone.clone()).ok())
             .and_then(|zoned| zoned.start_of_day().ok());
-        match start {
-            Some(zoned) => zoned.timestamp().as_microsecond(),
-            None if day > 0 => CALENDAR_END_US,
-            None => CALENDAR_START_US,
-        }
+        let start = start.map_or(CALENDAR_START_US, |zoned| zoned.timestamp().as_microsecond());
+        start.saturating_add(cycles.saturating_mul(CYCLE_DAYS * DAY_US))
     }
 
-    fn local_date(&self, time: i64) -> Date {
-        // The last instant that every zone can represent comes before the last one that events can have: a first
-        // guess.
-        let time = time.clamp(meridian_model::time::TIME_MIN, jiff::Timestamp::MAX.as_microsecond());
-        jiff::Timestamp::from_microsecond(time).map_or(EPOCH, |t| t.to_zoned(self.zone.clone()).date())
+    /// The local date of an instant, in days since 1970-01-01.
+    fn local_day(&self, time: i64) -> i64 {
+        let cycles = cycles_after(time, LAST_DAY * DAY_US, CYCLE_DAYS * DAY_US);
+        let time = (time - cycles * CYCLE_DAYS * DAY_US).max(meridian_model::time::TIME_MIN);
+        let date = jiff::Timestamp::from_microsecond(time).map_or(EPOCH, |t| t.to_zoned(self.zone.clone()).date());
+        days_of(date) + cycles * CYCLE_DAYS
     }
 }
 
 const EPOCH: Date = jiff::civil::date(1970, 1, 1);
+
+/// Number of cycles by which `at` must go back to be at most `last`.
+fn cycles_after(at: i64, last: i64, cycle: i64) -> i64 {
+    match at.saturating_sub(last) {
+        beyond @ 1.. => (beyond - 1) / cycle + 1,
+        _ => 0,
+    }
+}
 
 fn days_anchor(days: i64) -> i64 {
     if days % 7 == 0 { MONDAY } else { 0 }

@@ -46,6 +46,25 @@ fn days_of_23_and_25_hours_are_cut_at_their_midnights() {
 }
 
 #[test]
+fn the_last_windows_of_the_year_9999_are_whole() {
+    let last = "9999-12-31T23:00:00Z";
+    check("P1D", "Asia/Tokyo", last, "9999-12-31T15:00:00Z", "+010000-01-01T15:00:00Z");
+    check("P1D", "+09:00", last, "9999-12-31T15:00:00Z", "+010000-01-01T15:00:00Z");
+    check("P1D", "America/New_York", "9999-12-31T12:00:00Z", "9999-12-31T05:00:00Z", "+010000-01-01T05:00:00Z");
+    check("P1D", "UTC", last, "9999-12-31T00:00:00Z", "+010000-01-01T00:00:00Z");
+    check("PT6H", "Asia/Tokyo", last, "9999-12-31T21:00:00Z", "+010000-01-01T03:00:00Z");
+    check("P1W", "UTC", last, "9999-12-27T00:00:00Z", "+010000-01-03T00:00:00Z");
+    check("P1M", "Europe/Paris", last, "9999-12-31T23:00:00Z", "+010000-01-31T23:00:00Z");
+    check("P5M", "Europe/Paris", "9999-12-01T00:00:00Z", "9999-07-31T22:00:00Z", "9999-12-31T23:00:00Z");
+    check("P7Y", "UTC", last, "9996-01-01T00:00:00Z", "+010003-01-01T00:00:00Z");
+    for zone in ["UTC", "Asia/Tokyo"] {
+        // Open ends are in some window, found without a search.
+        let windows = Windows::parse("P1D", zone).unwrap();
+        assert!([i64::MIN, i64::MAX].map(|end| windows.window_of(end)).iter().all(|w| w.start <= w.end));
+    }
+}
+
+#[test]
 fn what_is_not_a_window_is_refused() {
     for bad in ["", "1h", "PT0S", "-PT1H", "P1M2D", "P1DT1H", "P", "PT0.0001S", "P99999Y", "hour", "PT"] {
         let error = Windows::parse(bad, "UTC").unwrap_err();

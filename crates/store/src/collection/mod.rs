@@ -316,7 +316,8 @@ impl Collection {
         }
         stats.dead_rows = state.history.iter().map(|v| v.dead.count()).sum();
         for view in state.seen.parts.iter() {
-            bounds = Some(bounds.map_or(view.bounds(), |b| b.union(&view.bounds())));
+            let extent = view.part.extent();
+            bounds = Some(bounds.map_or(extent, |b| b.union(&extent)));
         }
         stats.bounds = bounds;
         stats

@@ -107,6 +107,9 @@ pub(crate) struct SegmentEntry {
 pub(crate) struct Sketch {
     /// The bounding box of all rows.
     pub(crate) bounds: Bounds,
+    /// First and last instant of the events that have a time, if others have none: `bounds` is open then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) times: Option<(i64, i64)>,
     /// Min and max sequence numbers.
     pub(crate) seqs: (u64, u64),
     /// The end of the index.

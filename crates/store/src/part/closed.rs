@@ -49,6 +49,11 @@ impl ClosedSegment {
         self.sketch.bounds
     }
 
+    /// Returns the first and last instant of the events that have a time.
+    pub(crate) fn times(&self) -> (i64, i64) {
+        self.sketch.times.unwrap_or((self.sketch.bounds.start, self.sketch.bounds.end))
+    }
+
     /// Returns the bytes of all files.
     pub(crate) fn file_bytes(&self) -> u64 {
         self.meta.bytes + self.archive_bytes()

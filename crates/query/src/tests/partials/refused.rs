@@ -220,6 +220,10 @@ fn passages_of_another_type_order_or_span_are_refused() {
     }
     assert!(is_malformed(read("count", Arc::new(UInt64Array::from(vec![2, 0])))));
     assert!(is_malformed(read("first", ints([1, 4]))) && read("first", ints([1, 3])).is_ok());
+    let of_timeless = ints([1, i64::MAX]);
+    assert!(is_malformed(read("first", of_timeless.clone())), "a last event without a first");
+    let lasting = with_column(&batch, "last", ints([3, i64::MIN]));
+    assert!(PartialPassages::from_arrow(&with_column(&lasting, "first", of_timeless), schema).is_ok());
     // Objects that are numbers, even where there are none.
     let of_numbers = Schema { object: Some(2), ..schema.as_ref().clone() };
     assert!(

@@ -180,6 +180,7 @@ impl SegmentWriter {
         let objects = self.write_objects()?;
         let forest = std::mem::replace(&mut self.forest, ForestBuilder::new(&self.schema)).finish();
         let (forest_block, bounds) = (self.index.next(), forest.bounds());
+        let times = Some(forest.times()).filter(|times| *times != (bounds.start, bounds.end));
         self.index.block(&forest.encode(), false)?;
         let trees = self.index.blocks.last().map_or((0, 0), |block| (block.offset, block.stored));
         let pyramid_block = self.pyramid.is_some().then_some(self.index.next());
@@ -208,7 +209,7 @@ impl SegmentWriter {
         let rows = self.columns.map(RowsWriter::finish).transpose()?;
         let index = self.index.finish(&footer)?;
         let seqs = (self.seq_min, self.seq_max);
-        let sketch = rows.map(|rows| Sketch { bounds, seqs, index, trees, rows });
+        let sketch = rows.map(|rows| Sketch { bounds, times, seqs, index, trees, rows });
         Ok(SegmentTotals { rows: self.rows, bytes: index.bytes + rows.map_or(0, |rows| rows.bytes), sketch })
     }
 
