@@ -3,7 +3,6 @@
 //! One thread reads packets and reopens broken connections, one waits for signals. Both send events through a short
 //! queue to this thread, which prints them.
 
-use super::interrupt::at_interrupt;
 use super::packets::{Packets, StreamEvent};
 use super::saved::SavedSearch;
 use super::show::ResultPrinter;
