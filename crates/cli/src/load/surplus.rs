@@ -93,6 +93,9 @@ pub fn hint(name: &str, error: &ReadError, options: &ReadOptions) -> String {
         Invalid { not_kept: true, .. } => {
             "\n--drop-ids loads it without its ids, and says how many there were".to_owned()
         }
+        _ if detail.starts_with("the input is UTF-16") => {
+            format!("\nthis converts it: iconv -f utf-16 -t utf-8{from} > converted.txt")
+        }
         _ if detail.contains("is not UTF-8") => {
             format!("\nif the text is Latin-1, this converts it: iconv -f latin1 -t utf-8{from} > converted.txt")
         }
