@@ -59,7 +59,8 @@ pub fn run(args: &LoadArgs) -> Result<(), Failure> {
         standing.set(&input_name::of(path), Counts::default());
         let mut source = Source::open(path, format)?;
         // One file for all inputs: each line names its input.
-        let options = ReadOptions { rejects: rejects.as_ref().map(|r| r.of(&source.name)), ..options.clone() };
+        let rejects = rejects.as_ref().map(|r| r.of(&source.name, source.unit));
+        let options = ReadOptions { rejects, ..options.clone() };
         if let Some(there) = &there {
             existing::tell(args, there, &mut source, &options);
         }
@@ -258,10 +259,12 @@ fn load(
     options: &ReadOptions,
     target: &mut LoadTarget<'_>,
 ) -> Result<Counts, Failure> {
-    let (name, args, schema) = (source.name.clone(), target.args, target.schema.clone());
+    let (name, unit) = (source.name.clone(), source.unit);
+    let (args, schema) = (target.args, target.schema.clone());
     let mut progress = Progress::start(&name, source.size, source.read.clone(), args.quiet);
     let read_as = if args.track.is_some() { &base } else { &schema };
-    let events = source.reader(read_as.clone(), options).map_err(|e| bad(&name, &e, options, Counts::default()))?;
+    let events = source.reader(read_as.clone(), options);
+    let events = events.map_err(|e| bad((&name, unit), &e, options, Counts::default()))?;
     let mut events: Box<dyn EventReader> = match &args.track {
         None => events,
         Some(track) => {
@@ -288,7 +291,7 @@ fn load(
         });
         // In order of the input: the key of a batch covers all batches before it.
         let mut take = |batch: Result<Batch, ReadError>| {
-            let batch = batch.map_err(|e| bad(&name, &e, options, counts))?;
+            let batch = batch.map_err(|e| bad((&name, unit), &e, options, counts))?;
             let key = digest.key(&batch).map_err(|e| Failure::Bad(format!("{name}: {e}")))?;
             let rows = batch.rows() as u64;
             // The key covers everything up to here, so a repeated load finds its batches by content, not by position in
@@ -308,7 +311,7 @@ fn load(
     }
     // Before the outcome is returned, so that the user sees how far a failed load got.
     progress.end(report.skipped + u64::from(outcome.is_err()));
-    surplus::tell(&name, &report, args.quiet);
+    surplus::tell((&name, unit), &report, args.quiet);
     outcome?;
     // With --invalid skip an input of the wrong format would otherwise seem to be loaded.
     if counts.written + counts.before == 0 && report.skipped > 0 {
@@ -323,10 +326,10 @@ fn salt() -> u64 {
     now.map_or(1, |d| d.as_nanos() as u64 | 1)
 }
 
-fn bad(name: &str, error: &ReadError, options: &ReadOptions, counts: Counts) -> Failure {
+fn bad((name, unit): (&str, &str), error: &ReadError, options: &ReadOptions, counts: Counts) -> Failure {
     Failure::Bad(format!(
         "{name}: {}\n{}{}",
-        source::reason(name, error),
+        source::reason(name, unit, error),
         whats_in(counts),
         surplus::hint(name, error, options)
     ))
