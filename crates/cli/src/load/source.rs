@@ -173,9 +173,10 @@ fn refusal(name: &str, head: &[u8]) -> Option<String> {
 fn unit(format: Format) -> &'static str {
     match format {
         Format::GeoJsonSeq | Format::NdJson | Format::Csv | Format::Gdelt | Format::Nmea => "line",
-        Format::GeoJson | Format::FlatGeobuf | Format::GeoPackage | Format::Shapefile => "feature",
+        Format::GeoJson | Format::Kml | Format::FlatGeobuf | Format::GeoPackage | Format::Shapefile => "feature",
         Format::GeoParquet | Format::Arrow => "row",
-        Format::Kml | Format::Gpx | Format::GtfsRt => "event",
+        Format::Gpx => "point",
+        Format::GtfsRt => "vehicle",
     }
 }
 

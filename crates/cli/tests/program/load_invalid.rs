@@ -237,7 +237,7 @@ fn a_hint_names_only_options_that_the_command_has() {
 fn a_feature_of_a_document_is_told_by_its_number_and_its_line() {
     let folder = tempfile::tempdir().unwrap();
     let (file, rejects) = (folder.path().join("spots.geojson"), folder.path().join("rejects.ndjson"));
-    let spot = |lon: u32| feature(lon, &format!(r#"{{"type":"Point","coordinates":[{lon},2]}}"#));
+    let spot = |lon: usize| feature(lon, &format!(r#"{{"type":"Point","coordinates":[{lon},2]}}"#));
     let document = format!("{{\"type\":\"FeatureCollection\",\n\"features\":[\n{},\n\n{}]}}", spot(1), spot(200));
     std::fs::write(&file, document).unwrap();
     let data = text(folder.path()).to_owned() + "/data";

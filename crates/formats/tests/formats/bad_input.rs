@@ -195,7 +195,7 @@ fn mistakes_in_a_document_of_several_lines_have_theirs() {
     let document = |feature: &str| format!("{{\"type\":\"FeatureCollection\",\n\"features\":[\n{many}\n{feature}\n]}}");
     for (feature, words) in [
         (placed(r#"{"type":"Point","coordinates":[200,2]}"#), "(on line 4004)"),
-        (with("\"n\":\n}"), "at character 1, found '}' (on line 4005)"),
+        (with("\"n\":\n"), "at character 1, found '}' (on line 4005)"),
         ("\n,".to_owned(), "a value was expected, found ',' (on line 4005)"),
     ] {
         let found = mistakes(Format::GeoJson, document(&feature).as_bytes(), &points);
@@ -235,6 +235,12 @@ fn bad_rows_are_told_by_line_and_field() {
     }
     let text = format!("{header}\n{good}\na,1,2,\"2026");
     check(Format::Csv, text.as_bytes(), &schema(GeometryType::Point), Some(3), None, "the quote is not closed");
+    // Columns without a name may be there, empty.
+    let text = format!(",{header},\n,{good},\n{good},7,8\n,{good},7\n");
+    let found = mistakes(Format::Csv, text.as_bytes(), &schema(GeometryType::Point));
+    let found: Vec<String> = found.iter().map(ToString::to_string).collect();
+    let words = ["line 3: a value in column 1, which has no name", "line 4: a value in column 11, which has no name"];
+    assert!(found.len() == 2 && found.iter().zip(words).all(|(found, words)| found.starts_with(words)), "{found:?}");
     for (header, field, words) in [
         ("", None, "the input is empty"),
         ("id,lon,time", None, "a column of longitude but none of latitude"),
