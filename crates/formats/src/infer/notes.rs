@@ -26,7 +26,8 @@ pub(super) fn of(guess: &Guess, schema: &Schema, options: &ReadOptions) -> Vec<S
     let of_fields = columns.iter().filter(|column| !roles.contains(&column.name.as_str())).filter_map(|column| {
         let kind = schema.fields.get(schema.field_index(&column.name)?)?.kind;
         let may_be_time = wants_time && column.values == events;
-        of_column(column, kind, may_be_time, has_own_shape).map(|note| format!("column {}: {note}", shorten(&column.name)))
+        let note = of_column(column, kind, may_be_time, has_own_shape)?;
+        Some(format!("column {}: {note}", shorten(&column.name)))
     });
     let nothing = (no_time && no_place && time.is_none() && place.is_none()).then(|| nowhere(features));
     let of_fields: Vec<String> = of_fields.collect();

@@ -9,6 +9,7 @@ use super::show::ResultPrinter;
 use super::{SearchArgs, server_of};
 use crate::failure::Failure;
 use crate::http::Server;
+use crate::interrupt::at_interrupt;
 use crate::output::remark;
 use serde_json::{Map, Value};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
