@@ -267,8 +267,34 @@ describe('a file', () => {
   it('that cannot be read is refused in a sentence that says why', () => {
     assert.throws(() => readFile('a,b\n1,2\n'), /no column for a place.*found a, b/);
     assert.throws(() => readFile('{"type":"Feature"'), /Line 1 is not a JSON object/);
-    assert.throws(() => readFile('lon,lat\n999,0\n'), /no event with a place/);
+    assert.throws(() => readFile('lon,lat\n\n999,0\n'), /no event with a place: line 3: lon: "999" where a number from -180 to 180 was expected/);
+    assert.throws(() => readFile('wkt\nCIRCLE(1 2)\n'), /line 2: wkt: "CIRCLE\(1 2\)" where well-known text was expected/);
+    for (const empty of ['', '\ufeff\n \n']) assert.throws(() => readFile(empty), /The file is empty/);
     assert.throws(() => readFile('name;lon;lat\na;11,5;47,25\n'), /decimal comma.*meridian load COLLECTION FILE --decimal-comma/);
+  });
+
+  it('of CSV that would lose a value is refused with its line', () => {
+    const cases = [
+      ['lon,lat,a\n1,2,x\n3,4,"unclosed\n5,6,y\n', /^Line 3: field 3: the quote is not closed/],
+      ['lon,lat,a\n1,2,"x\ny"\n3,4,"x"y\n', /^Line 4: field 3: something follows the closing quote/],
+      ['lon,lat,a,a\n1,2,3,4\n', /^Line 1: a: two columns have this name/],
+      ['lon,lat,v\n1,2,7\n3,4\n', /^Line 3: a row of 2 fields where the header has 3; was the row cut off\?/],
+      ['lon,lat,v\n1,2,7\n5,6,8,9\n', /^Line 3: a row of 4 fields where the header has 3$/],
+      [',lon,lat\n,1,2\n7,3,4\n', /^Line 3: a value in column 1, which has no name/],
+    ];
+    for (const [text, message] of cases) assert.throws(() => readFile(text), { message }, text);
+    assert.deepEqual(readFile('lon,lat,v,,\n1,2,7,,\n').fields.map(({ name }) => name), ['v'], 'empty columns without a name are left out');
+    assert.equal(readFile('lon\tlat\tv\n1\t2\t"5\n').features[0].properties.v, '"5', 'tabs separate values without quotes');
+    assert.equal(readFile('lon|lat\n1|2\n').features.length, 1);
+    const { placeless, misplaced } = readFile('lon,lat\n1,2\n,\n3,\n1,91\n');
+    assert.deepEqual([placeless, misplaced], [3, 'line 4: lat has no value']);
+  });
+
+  it('in another encoding than UTF-8 is refused with the command that converts it', () => {
+    const { textOf } = files.read;
+    assert.equal(textOf(Buffer.from('lon,lat\n1,2\nMünchen'), 'a.csv'), 'lon,lat\n1,2\nMünchen');
+    assert.throws(() => textOf(Buffer.from('lon,lat,n\n1,2,München\n', 'latin1'), 'a.csv'), /^Error: Line 2 is not UTF-8; .*iconv -f latin1 -t utf-8 a\.csv/);
+    assert.throws(() => textOf(Buffer.from('\ufefflon,lat\n', 'utf16le'), 'a.csv'), /UTF-16.*iconv -f utf-16 -t utf-8 a\.csv/);
   });
 
   it('of a kind that only the loader reads is refused with the command, by its ending or by its first characters', () => {

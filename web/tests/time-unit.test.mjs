@@ -100,6 +100,7 @@ describe('comma-separated values', () => {
   it('are read with quotes, line ends and commas in them', () => {
     assert.deepEqual(read('a,b\r\n1,"x, ""y""\nz"\r\n,\r\n'), [['a', 'b'], ['1', 'x, "y"\nz'], ['', '']]);
     assert.deepEqual(read('a,b\n1,"2"'), [['a', 'b'], ['1', '2']]);
+    assert.deepEqual(read('a,b\n1,5" pipe\n"x",'), [['a', 'b'], ['1', '5" pipe'], ['x', '']]);
     assert.deepEqual(read(''), []);
   });
 });

@@ -72,11 +72,8 @@ impl CollectionTarget {
             },
             Target::Server(address) => {
                 let server = Server::at(&address)?;
-                let document = server.find_json(&["collections", name, "schema"], &[])?;
-                let schema = document.map(|d| schema_json::from_json(&d)).transpose().map_err(|e| {
-                    Failure::Refused(format!("the server's schema of {name} is not one this program knows: {e}"))
-                })?;
-                (schema.map(Arc::new), Inner::Server(server, Cell::new(usize::MAX)))
+                let schema = schema_on(&server, name)?;
+                (schema, Inner::Server(server, Cell::new(usize::MAX)))
             }
         };
         Ok(Ok(CollectionTarget { name: name.to_owned(), schema, inner }))
@@ -85,6 +82,14 @@ impl CollectionTarget {
     /// The collection's schema; `None` if there is no such collection.
     pub fn schema(&self) -> Option<Arc<Schema>> {
         self.schema.clone()
+    }
+
+    /// Asks a server again for the collection, which another client may have created; a folder has no other client.
+    pub fn look_again(&mut self) -> Result<Option<Arc<Schema>>, Failure> {
+        if let Inner::Server(server, _) = &self.inner {
+            self.schema = schema_on(server, &self.name)?;
+        }
+        Ok(self.schema())
     }
 
     /// Creates the collection, and its folder if there is none.
@@ -243,6 +248,15 @@ fn change_here(collection: &dyn Collection, named: &SettingsChange, yes: bool) -
     }
     collection.change(Vec::new(), Some(after))?;
     Ok(None)
+}
+
+/// Returns the schema of a collection on a server; `None` if there is no such collection.
+fn schema_on(server: &Server, name: &str) -> Result<Option<Arc<Schema>>, Failure> {
+    let document = server.find_json(&["collections", name, "schema"], &[])?;
+    let schema = document.map(|d| schema_json::from_json(&d)).transpose().map_err(|e| {
+        Failure::Refused(format!("the server's schema of {name} is not one this program knows: {e}"))
+    })?;
+    Ok(schema.map(Arc::new))
 }
 
 /// Asks a server for a collection with this schema and these settings.

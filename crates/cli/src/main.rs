@@ -18,6 +18,7 @@ mod control;
 mod failure;
 mod help;
 mod http;
+mod interrupt;
 mod load;
 mod log;
 mod machine;

@@ -21,6 +21,8 @@ pub(crate) struct Input {
     ended: bool,
     begun: bool,
     chunk: usize,
+    /// Number of line ends before the buffer, if they are counted.
+    lines: Option<u64>,
     record_bytes: usize,
     watch: Option<Watch>,
 }
@@ -43,9 +45,25 @@ impl Input {
             ended: false,
             begun: false,
             chunk: FIRST_CHUNK,
+            lines: None,
             record_bytes: options.record_bytes,
             watch: options.watch.clone(),
         }
+    }
+
+    /// Returns the same input, whose lines are counted.
+    pub(crate) fn with_lines(self) -> Input {
+        Input { lines: Some(0), ..self }
+    }
+
+    /// Returns the line of an offset into a range handed out by this input, from 1, if lines are counted.
+    pub(crate) fn line_of(&self, offset: usize) -> Option<u64> {
+        Some(self.lines? + 1 + line_ends(&self.buffer[..offset.min(self.end)]))
+    }
+
+    /// Returns the line of the next byte, if lines are counted.
+    pub(crate) fn line_here(&self) -> Option<u64> {
+        self.line_of(self.start)
     }
 
     /// Returns the bytes of a range handed out by this input; valid until the next call that reads more.
@@ -84,6 +102,9 @@ impl Input {
             return Ok(false);
         }
         if self.start > 0 && (self.start == self.end || self.buffer.len() - self.end < self.chunk) {
+            if let Some(lines) = &mut self.lines {
+                *lines += line_ends(&self.buffer[..self.start]);
+            }
             // Moved only when the free space is short, so that each byte is copied rarely however small the reads are.
             self.buffer.copy_within(self.start..self.end, 0);
             self.end -= self.start;
@@ -247,6 +268,10 @@ impl Input {
             }
         }
     }
+}
+
+fn line_ends(bytes: &[u8]) -> u64 {
+    memchr::memchr_iter(b'\n', bytes).count() as u64
 }
 
 fn cut_off(what: &str, line: u64) -> Fault {

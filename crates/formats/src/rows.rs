@@ -2,7 +2,7 @@
 
 use crate::error::Fault;
 use crate::input::{Input, RecordEnd, utf8};
-use crate::options::ReadOptions;
+use crate::options::{ReadOptions, Unknown};
 use meridian_model::Invalid;
 use std::io::Read;
 use std::ops::Range;
@@ -97,6 +97,19 @@ impl Rows {
         } else {
             // The row was checked to be UTF-8, and fields end at ASCII bytes.
             std::str::from_utf8(self.input.bytes(span.range.clone())).unwrap_or("")
+        }
+    }
+
+    /// Refuses a value in a column without a name in the header, unless these are left out. Spreadsheets add empty
+    /// columns.
+    pub(crate) fn check_unnamed(&self, names: &[String], options: &ReadOptions) -> Result<(), Invalid> {
+        let valued = |i: &usize| names[*i].is_empty() && !self.text(*i).trim().is_empty();
+        match (0..names.len()).find(valued).filter(|_| options.unknown == Unknown::Refuse) {
+            None => Ok(()),
+            Some(i) => {
+                let what = format!("a value in column {}, which has no name in the header", i + 1);
+                Err(Invalid::new(format!("{what}: --ignore-unknown leaves it out")))
+            }
         }
     }
 

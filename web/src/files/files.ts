@@ -66,11 +66,11 @@ export class Files {
   async open(files: readonly File[]): Promise<void> {
     for (const file of files) {
       try {
-        const { BYTES_MAX, readFile, refuseKind } = await import('./read');
+        const { BYTES_MAX, readFile, refuseKind, textOf } = await import('./read');
         if (this.list.length >= FILES_MAX) throw new Error(`There are ${FILES_MAX} files on the map already: remove one.`);
         refuseKind(file.name, await file.slice(0, 512).text());
         if (file.size > BYTES_MAX) throw new Error(`The file has more than ${BYTES_MAX / 1e6} MB: load it into a collection with meridian load COLLECTION ${file.name}`);
-        const content = readFile(await file.text());
+        const content = readFile(textOf(new Uint8Array(await file.arrayBuffer()), file.name));
         this.add(file.name, content);
       } catch (error) {
         this.app.failed(new Problem(`${file.name} is not shown`, error instanceof Error ? error.message : String(error), 0, 'file'));
@@ -127,7 +127,7 @@ export class Files {
       row.append(button, load, show, remove);
       for (const one of [show, remove]) one.dataset['layer'] = id;
       if (content.notes.length) row.append(make('small', 'lacking', sayNotes(content.notes)));
-      if (content.placeless) row.append(make('small', 'lacking', `${formatCount(content.placeless)} without a place: not on the map`));
+      if (content.placeless) row.append(make('small', 'lacking', `${formatCount(content.placeless)} without a place: not on the map${content.misplaced && `; ${content.misplaced}`}`));
       return row;
     });
   }

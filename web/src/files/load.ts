@@ -88,8 +88,8 @@ export async function askToLoad(app: App, file: MapFile): Promise<void> {
   target.replaceChildren(...(manages ? [make('option', '', 'a new collection', { value: '' })] : []), ...app.list().map((c) => make('option', '', c.title, { value: c.id })));
   name.value = nameOf(file.name);
   const total = file.content.features.length;
-  const { notes, placeless } = file.content;
-  state.textContent = `${formatCount(total)} events, ${file.content.fields.length} fields${placeless ? `; not loaded: ${formatCount(placeless)} without a place` : ''}`;
+  const { notes, placeless, misplaced } = file.content;
+  state.textContent = `${formatCount(total)} events, ${file.content.fields.length} fields${placeless ? `; not loaded: ${formatCount(placeless)} without a place${misplaced && `, ${misplaced}`}` : ''}`;
   $('load-notes').hidden = !notes.length;
   $('load-notes-list').replaceChildren(...notes.map((note) => make('li', '', sayNote(note))));
   const draw = (): void => {

@@ -15,6 +15,8 @@ export interface FileContent {
   readonly fields: readonly FileField[];
   /** Rows without a place, which the map cannot show. */
   readonly placeless: number;
+  /** The first place of these rows that cannot be read, with its line; empty if they have none. */
+  readonly misplaced: string;
   /** Columns that look like times or places and were not taken. */
   readonly notes: readonly Note[];
 }
@@ -29,29 +31,39 @@ const SHAPE = /^(wkt|geom|geometry|the_geom|shape)$/i;
 
 type Row = Record<string, unknown>;
 
-function placeOf(row: Row, names: { lon?: string; lat?: string; shape?: string }): Geometry | null {
-  if (names.lon !== undefined && names.lat !== undefined) {
-    const [lon, lat] = [row[names.lon], row[names.lat]].map((value) => (value === '' || value === null || value === undefined ? NaN : Number(value)));
-    return Math.abs(lon) <= 180 && Math.abs(lat) <= 90 ? { type: 'Point', coordinates: [lon, lat] } : null;
+/** Max degrees of a longitude and of a latitude. */
+const EDGES = [180, 90];
+
+/** The place in one column of shapes, or in two of longitude and latitude; where there is none, what is wrong, if anything. */
+function placeOf(row: Row, used: readonly string[]): Geometry | string {
+  const lacking = used.filter((name) => ['', null, undefined].includes(row[name] as string | null | undefined));
+  if (lacking.length) return lacking.length < used.length ? `${lacking[0]} has no value` : '';
+  const found = (name: string): string => `${name}: ${JSON.stringify(row[name]).slice(0, 60)}`;
+  if (used.length === 1) {
+    const text = row[used[0]];
+    return (typeof text === 'string' ? parseWkt(text) : null) ?? `${found(used[0])} where well-known text was expected`;
   }
-  const text = names.shape === undefined ? null : row[names.shape];
-  return typeof text === 'string' ? parseWkt(text) : null;
+  const bad = used.findIndex((name, i) => !(Math.abs(Number(row[name])) <= EDGES[i]));
+  if (bad >= 0) return `${found(used[bad])} where a number from -${EDGES[bad]} to ${EDGES[bad]} was expected`;
+  return { type: 'Point', coordinates: used.map((name) => Number(row[name])) };
 }
 
-/** Rows as features; `cells` if they are those of a table. */
-function ofRows(rows: readonly Row[], columns: readonly string[], cells: boolean): FileContent {
+/** Rows as features; `lines` are those on which the rows of a table begin. */
+function ofRows(rows: readonly Row[], columns: readonly string[], lines?: readonly number[]): FileContent {
   const find = (pattern: RegExp): string | undefined => columns.find((name) => pattern.test(name.trim()));
-  const names = { lon: find(LON), lat: find(LAT), shape: find(SHAPE) };
-  if ((names.lon === undefined || names.lat === undefined) && names.shape === undefined)
+  const [lon, lat, shape] = [find(LON), find(LAT), find(SHAPE)];
+  const used = lon !== undefined && lat !== undefined ? [lon, lat] : shape !== undefined ? [shape] : [];
+  if (!used.length)
     throw new Error(`There is no column for a place: expected lon and lat, longitude and latitude, or wkt, found ${columns.slice(0, 8).join(', ')}. With other names: meridian load COLLECTION FILE --lon NAME --lat NAME`);
-  const used = names.lon !== undefined && names.lat !== undefined ? [names.lon, names.lat] : [names.shape];
   const features: Feature[] = [];
-  for (const row of rows) {
-    const geometry = placeOf(row, names);
+  let misplaced = '';
+  for (const [i, row] of rows.entries()) {
+    const geometry = placeOf(row, used);
     const properties = Object.fromEntries(Object.entries(row).filter(([name]) => !used.includes(name)));
-    if (geometry) features.push({ type: 'Feature', geometry, properties });
+    if (typeof geometry !== 'string') features.push({ type: 'Feature', geometry, properties });
+    else if (geometry && !misplaced) misplaced = `${lines ? `line ${lines[i]}` : `event ${i + 1}`}: ${geometry}`;
   }
-  return ofFeatures(features, rows.length - features.length, cells);
+  return { ...ofFeatures(features, rows.length - features.length, lines !== undefined), misplaced };
 }
 
 const TIME = /^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?$/;
@@ -102,7 +114,7 @@ function ofFeatures(list: readonly Feature[], placeless: number, cells = false):
     const values = columns.get(name) ?? [];
     return noteOf(name, kind, values, { isTime, cells, mayBeTime: wantsTime && values.length === list.length }) ?? [];
   });
-  return { features, fields, placeless, notes };
+  return { features, fields, placeless, misplaced: '', notes };
 }
 
 const isFeature = (value: unknown): value is Feature => typeof value === 'object' && value !== null && (value as Feature).type === 'Feature';
@@ -113,7 +125,7 @@ function ofValues(values: readonly unknown[]): FileContent {
   if (features.length && !features.some(isFeature)) {
     const rows = features as Row[];
     if (rows.every((row) => 'coordinates' in row)) return ofFeatures(rows.map((geometry) => ({ type: 'Feature', properties: {}, geometry: geometry as unknown as Geometry })), 0);
-    return ofRows(rows, [...new Set(rows.flatMap((row) => Object.keys(row)))], false);
+    return ofRows(rows, [...new Set(rows.flatMap((row) => Object.keys(row)))]);
   }
   const found = features.filter(isFeature).filter(({ geometry }) => geometry !== null && geometry !== undefined);
   return ofFeatures(found, features.length - found.length);
@@ -145,19 +157,41 @@ function parseJson(text: string): unknown[] {
   }
 }
 
+/** The names of the columns, empty for one without a name. Refuses what would mix up columns. */
+function columnsOf(header: readonly string[], line: number): string[] {
+  const names = header.map((name) => name.trim());
+  const twice = names.find((name, i) => name && names.indexOf(name) < i);
+  if (twice !== undefined) throw new Error(`Line ${line}: ${twice}: two columns have this name`);
+  return names;
+}
+
 function parseTable(text: string): FileContent {
-  const head = text.slice(0, text.indexOf('\n') < 0 ? text.length : text.indexOf('\n'));
-  const separator = ['\t', ';', ','].reduce((best, one) => (head.split(one).length > head.split(best).length ? one : best), ',');
-  let columns: readonly string[] | null = null;
+  const head = (/[^\r\n]+/.exec(text)?.[0] ?? '').replace(/"[^"]*"/g, '');
+  const separator = [',', '\t', ';', '|'].reduce((best, one) => (head.split(one).length > head.split(best).length ? one : best));
+  let columns: readonly string[] = [];
   const rows: Row[] = [];
-  readCsv(text, (values) => {
-    if (!columns) columns = values.map((name) => name.trim());
-    else if (rows.length <= EVENTS_MAX) rows.push(Object.fromEntries(columns.map((name, i) => [name, values[i] ?? ''])));
+  const lines: number[] = [];
+  readCsv(text, (values, line) => {
+    if (!columns.length) {
+      columns = columnsOf(values, line);
+      return;
+    }
+    if (values.length !== columns.length) {
+      const cut = values.length < columns.length ? '; was the row cut off?' : '';
+      throw new Error(`Line ${line}: a row of ${values.length} fields where the header has ${columns.length}${cut}`);
+    }
+    // Spreadsheets end rows with empty columns.
+    const unnamed = columns.findIndex((name, i) => !name && values[i].trim());
+    if (unnamed >= 0) throw new Error(`Line ${line}: a value in column ${unnamed + 1}, which has no name in the header`);
+    if (rows.length > EVENTS_MAX) return;
+    rows.push(Object.fromEntries(columns.flatMap((name, i) => (name ? [[name, values[i]]] : []))));
+    lines.push(line);
   }, separator);
-  const place = (columns ?? []).filter((name) => LON.test(name) || LAT.test(name));
+  const named = columns.filter((name) => name);
+  const place = named.filter((name) => LON.test(name) || LAT.test(name));
   if (rows.some((row) => place.some((name) => DECIMAL_COMMA.test(String(row[name])))))
     throw new Error('Its positions have a decimal comma, which the browser does not read; the server\'s loader does: meridian load COLLECTION FILE --decimal-comma');
-  return ofRows(rows, columns ?? [], true);
+  return ofRows(rows, named, lines);
 }
 
 /** Kinds that `meridian load` reads and the browser does not: by the ending of the name. */
@@ -185,11 +219,25 @@ export function refuseKind(name: string, head: string): void {
 
 const DECIMAL_COMMA = /^\s*[-+]?\d+,\d+\s*$/;
 
+/** The text of a file's bytes. Refuses other encodings than UTF-8: their letters would be lost. */
+export function textOf(bytes: Uint8Array, name: string): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    const converts = (encoding: string): string => `this converts it: iconv -f ${encoding} -t utf-8 ${name} > converted.txt`;
+    if ([0xfeff, 0xfffe].includes(256 * bytes[0] + bytes[1])) throw new Error(`The file is UTF-16, where UTF-8 was expected; ${converts('utf-16')}`);
+    // What is no letter becomes U+FFFD.
+    const line = new TextDecoder().decode(bytes).split('\ufffd', 1)[0].split('\n').length;
+    throw new Error(`Line ${line} is not UTF-8; if the text is Latin-1, ${converts('latin1')}`);
+  }
+}
+
 /** Reads a file's text. Throws what is wrong with it, in a sentence. */
 export function readFile(text: string): FileContent {
   const plain = text.replace(/^\ufeff/, '');
+  if (!plain.trim()) throw new Error('The file is empty: expected GeoJSON, NDJSON or CSV.');
   const content = ['{', '[', RECORD].includes(plain.trimStart()[0]) ? ofValues(parseJson(plain)) : parseTable(plain);
-  if (!content.features.length) throw new Error('The file has no event with a place.');
+  if (!content.features.length) throw new Error(`The file has no event with a place${content.misplaced && `: ${content.misplaced}`}.`);
   if (content.features.length > EVENTS_MAX) throw new Error(`The file has more than ${EVENTS_MAX.toLocaleString('en')} events: load it into a collection with meridian load.`);
   return content;
 }

@@ -1,7 +1,14 @@
 //! The name of an input, in messages and in commands.
 
+use std::path::Path;
+
 /// The name of standard input in messages.
 pub const STANDARD_INPUT: &str = "standard input";
+
+/// Returns the name of an input.
+pub fn of(path: &Path) -> String {
+    if path == Path::new("-") { STANDARD_INPUT.to_owned() } else { path.display().to_string() }
+}
 
 /// Quotes the name of an input for a shell, for ogr2ogr.
 pub fn quoted(name: &str) -> String {

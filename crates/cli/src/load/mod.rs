@@ -4,6 +4,7 @@ mod args;
 mod digest;
 mod existing;
 mod input_name;
+mod interrupted;
 mod preview;
 mod progress;
 mod source;
@@ -20,11 +21,13 @@ use crate::units::count_text;
 use crate::upload::StoredCounts;
 pub use args::LoadArgs;
 use digest::Digest;
+use interrupted::Standing;
 use meridian_formats::{BatchLimits, EventReader, ReadError, ReadOptions};
 use meridian_model::{Batch, Schema};
 use meridian_store::Settings;
 use progress::Progress;
 use source::Source;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc;
 use surplus::RejectsFile;
@@ -48,11 +51,16 @@ pub fn run(args: &LoadArgs) -> Result<(), Failure> {
     let rejects = RejectsFile::open(args)?;
     let mut place = CollectionTarget::open(args.target.resolve(), &args.collection)?;
     let there = place.schema();
+    let standing = Standing::watched(args.again)?;
     let mut total = Counts::default();
-    for path in &args.files {
+    // The last one is next.
+    let mut left: Vec<&PathBuf> = args.files.iter().rev().collect();
+    while let Some(path) = left.pop() {
+        standing.set(&input_name::of(path), Counts::default());
         let mut source = Source::open(path, format)?;
         // One file for all inputs: each line names its input.
-        let options = ReadOptions { rejects: rejects.as_ref().map(|r| r.of(&source.name)), ..options.clone() };
+        let rejects = rejects.as_ref().map(|r| r.of(&source.name, source.unit));
+        let options = ReadOptions { rejects, ..options.clone() };
         if let Some(there) = &there {
             existing::tell(args, there, &mut source, &options);
         }
@@ -81,12 +89,28 @@ pub fn run(args: &LoadArgs) -> Result<(), Failure> {
             }
         };
         let name = source.name.clone();
-        let mut target = LoadTarget { place: &mut place, schema: &schema, settings: &settings, from: &name, args };
-        let counts = load(source, base, &options, &mut target)?;
-        if given.is_some() {
-            // A requested schema creates the collection even if the input has no events.
-            target.make()?;
+        let mut target = LoadTarget {
+            place: &mut place,
+            schema: &schema,
+            settings: &settings,
+            from: &name,
+            args,
+            standing: &standing,
+            rereads: std::fs::metadata(path).is_ok_and(|found| found.is_file()),
+            is_overtaken: false,
+        };
+        let loaded = load(source, base, &options, &mut target).and_then(|counts| {
+            if given.is_some() {
+                // A requested schema creates the collection even if the input has no events.
+                target.make()?;
+            }
+            Ok(counts)
+        });
+        if target.is_overtaken {
+            left.push(path);
+            continue;
         }
+        let counts = loaded?;
         total.written += counts.written;
         total.before += counts.before;
     }
@@ -111,20 +135,39 @@ struct LoadTarget<'a> {
     settings: &'a Settings,
     from: &'a str,
     args: &'a LoadArgs,
+    standing: &'a Standing,
+    /// Whether the input can be read a second time: no pipe can.
+    rereads: bool,
+    /// Whether another client created the collection meanwhile, so that the input is to be read again as it decides.
+    is_overtaken: bool,
 }
 
 impl LoadTarget<'_> {
-    /// Creates the collection if it is missing.
-    fn make(&mut self) -> Result<(), Failure> {
+    /// Creates the collection if it is missing; returns whether it did.
+    fn make(&mut self) -> Result<bool, Failure> {
         if self.place.schema().is_some() {
-            return Ok(());
+            return Ok(false);
         }
-        self.place.create(self.schema, self.settings)?;
+        if let Err(refusal) = self.place.create(self.schema, self.settings) {
+            return self.join(refusal).map(|()| false);
+        }
         if !self.args.quiet {
             let shown = schema_arg::describe(self.schema);
             say(&format!("made collection {} from {}:\n{shown}", self.args.collection, self.from));
         }
-        Ok(())
+        Ok(true)
+    }
+
+    /// Goes on with the collection that another client created meanwhile, if this is why the creation was refused.
+    fn join(&mut self, refusal: Failure) -> Result<(), Failure> {
+        let Ok(Some(there)) = self.place.look_again() else { return Err(refusal) };
+        self.is_overtaken = self.rereads;
+        let (object, id) = (self.schema.object, self.schema.id);
+        let is_same = same_events(&there, self.schema) && (there.object, there.id) == (object, id);
+        match is_same && !self.rereads {
+            true => Ok(()),
+            false => Err(noted(refusal, |why| format!("{why}; its schema is not that of this input: load it again"))),
+        }
     }
 
     /// Writes a batch; a collection created for it is removed if the batch is refused.
@@ -134,7 +177,9 @@ impl LoadTarget<'_> {
         }
         // Before the collection is created: the server would refuse the first batch, and leave an empty collection.
         different_ids(&batch)?;
-        self.make()?;
+        if !self.make()? {
+            return self.place.write(batch, key);
+        }
         // A refused first batch removes the collection that it created, so that a second attempt with other options
         // can create it.
         self.place.write(batch, key).or_else(|refusal| match self.place.unmake()? {
@@ -214,10 +259,12 @@ fn load(
     options: &ReadOptions,
     target: &mut LoadTarget<'_>,
 ) -> Result<Counts, Failure> {
-    let (name, args, schema) = (source.name.clone(), target.args, target.schema.clone());
+    let (name, unit) = (source.name.clone(), source.unit);
+    let (args, schema) = (target.args, target.schema.clone());
     let mut progress = Progress::start(&name, source.size, source.read.clone(), args.quiet);
     let read_as = if args.track.is_some() { &base } else { &schema };
-    let events = source.reader(read_as.clone(), options).map_err(|e| bad(&name, &e, options, Counts::default()))?;
+    let events = source.reader(read_as.clone(), options);
+    let events = events.map_err(|e| bad((&name, unit), &e, options, Counts::default()))?;
     let mut events: Box<dyn EventReader> = match &args.track {
         None => events,
         Some(track) => {
@@ -244,7 +291,7 @@ fn load(
         });
         // In order of the input: the key of a batch covers all batches before it.
         let mut take = |batch: Result<Batch, ReadError>| {
-            let batch = batch.map_err(|e| bad(&name, &e, options, counts))?;
+            let batch = batch.map_err(|e| bad((&name, unit), &e, options, counts))?;
             let key = digest.key(&batch).map_err(|e| Failure::Bad(format!("{name}: {e}")))?;
             let rows = batch.rows() as u64;
             // The key covers everything up to here, so a repeated load finds its batches by content, not by position in
@@ -252,15 +299,19 @@ fn load(
             let taken = target.write(batch, key).map_err(|e| stopped(&name, e, counts))?;
             counts.written += taken.written;
             counts.before += taken.before;
+            target.standing.set(&name, counts);
             progress.add(rows);
             Ok(())
         };
         let outcome: Result<(), Failure> = receive.into_iter().try_for_each(&mut take);
         (outcome, reading.join().unwrap_or_default())
     });
+    if target.is_overtaken {
+        return outcome.map(|()| counts);
+    }
     // Before the outcome is returned, so that the user sees how far a failed load got.
     progress.end(report.skipped + u64::from(outcome.is_err()));
-    surplus::tell(&name, &report, args.quiet);
+    surplus::tell((&name, unit), &report, args.quiet);
     outcome?;
     // With --invalid skip an input of the wrong format would otherwise seem to be loaded.
     if counts.written + counts.before == 0 && report.skipped > 0 {
@@ -275,10 +326,10 @@ fn salt() -> u64 {
     now.map_or(1, |d| d.as_nanos() as u64 | 1)
 }
 
-fn bad(name: &str, error: &ReadError, options: &ReadOptions, counts: Counts) -> Failure {
+fn bad((name, unit): (&str, &str), error: &ReadError, options: &ReadOptions, counts: Counts) -> Failure {
     Failure::Bad(format!(
         "{name}: {}\n{}{}",
-        source::reason(name, error),
+        source::reason(name, unit, error),
         whats_in(counts),
         surplus::hint(name, error, options)
     ))

@@ -26,7 +26,7 @@ pub fn run(
     let there = existing(args)?;
     for path in &args.files {
         let mut source = Source::open(path, format)?;
-        let name = source.name.clone();
+        let (name, unit) = (source.name.clone(), source.unit);
         if let Some(there) = &there {
             existing::tell(args, there, &mut source, options);
         }
@@ -41,7 +41,7 @@ pub fn run(
         };
         let made = if there.is_some() { "would go into" } else { "would make" };
         say(&format!("{name} {made} the collection {}:\n{}", args.collection, schema_arg::describe(&schema)));
-        let bad = |e| Failure::Bad(format!("{name}: {}", source::reason(&name, &e)));
+        let bad = |e| Failure::Bad(format!("{name}: {}", source::reason(&name, unit, &e)));
         let mut events = source.reader(schema.clone(), options).map_err(bad)?;
         let limits = BatchLimits { rows: ROWS, ..BatchLimits::default() };
         match events.next_batch(&limits).map_err(bad)? {

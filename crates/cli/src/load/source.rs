@@ -3,7 +3,7 @@
 use super::input_name::{STANDARD_INPUT, quoted};
 use crate::failure::Failure;
 use meridian_formats::{EventReader, Format, Inference, ReadError, ReadOptions, decompress, is_compressed, peek};
-use meridian_model::Schema;
+use meridian_model::{Invalid, Schema};
 use std::fs::File;
 use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
@@ -19,6 +19,8 @@ const LONG_SAMPLE_BYTES: usize = 40 << 20;
 pub struct Source {
     /// Its name in messages.
     pub name: String,
+    /// What its mistakes are counted by.
+    pub unit: &'static str,
     /// Size on disk, if known.
     pub size: Option<u64>,
     /// Bytes read from it so far, before decompression.
@@ -71,7 +73,7 @@ impl Source {
             read.store(bytes, Ordering::Relaxed);
         }
         let size = if in_place.is_some() { None } else { size };
-        Ok(Source { name, size, read, format, sample, sample_is_all, bytes, in_place })
+        Ok(Source { name, unit: unit(format), size, read, format, sample, sample_is_all, bytes, in_place })
     }
 
     /// Infers a schema from its first events, and reports what else it seems to contain.
@@ -79,7 +81,7 @@ impl Source {
         let guess = self.guess(options)?;
         guess.map_err(|e| {
             let hint = super::surplus::hint(&self.name, &e, options);
-            Failure::Bad(format!("{}: {}{hint}", self.name, reason(&self.name, &e)))
+            Failure::Bad(format!("{}: {}{hint}", self.name, reason(&self.name, self.unit, &e)))
         })
     }
 
@@ -167,9 +169,28 @@ fn refusal(name: &str, head: &[u8]) -> Option<String> {
     })
 }
 
+/// Returns what the mistakes of a format are counted by: only a line of its own tells where an event is.
+fn unit(format: Format) -> &'static str {
+    match format {
+        Format::GeoJsonSeq | Format::NdJson | Format::Csv | Format::Gdelt | Format::Nmea => "line",
+        Format::GeoJson | Format::Kml | Format::FlatGeobuf | Format::GeoPackage | Format::Shapefile => "feature",
+        Format::GeoParquet | Format::Arrow => "row",
+        Format::Gpx => "point",
+        Format::GtfsRt => "vehicle",
+    }
+}
+
 /// Returns a sentence for a read error of an input: its first error.
-pub fn reason(name: &str, error: &ReadError) -> String {
-    named(name, &error.first().map_or_else(|| error.to_string(), ToString::to_string))
+pub fn reason(name: &str, unit: &str, error: &ReadError) -> String {
+    named(name, &error.first().map_or_else(|| error.to_string(), |mistake| counted(mistake, unit)))
+}
+
+/// Returns a mistake in words, with its number in these units.
+pub fn counted(mistake: &Invalid, unit: &str) -> String {
+    match mistake.line {
+        Some(number) if unit != "line" => format!("{unit} {number}: {}", Invalid { line: None, ..mistake.clone() }),
+        _ => mistake.to_string(),
+    }
 }
 
 /// Inserts the name of the input into the commands of a reader's sentence.
@@ -182,7 +203,7 @@ pub fn named(name: &str, text: &str) -> String {
 
 /// Returns a sentence for an input error, which may wrap an error in the data.
 pub fn explain(error: io::Error) -> String {
-    match error.downcast::<meridian_model::Invalid>() {
+    match error.downcast::<Invalid>() {
         Ok(mistake) => mistake.to_string(),
         Err(error) => format!("reading failed: {error}"),
     }

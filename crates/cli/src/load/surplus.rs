@@ -2,6 +2,7 @@
 
 use super::LoadArgs;
 use super::input_name::{STANDARD_INPUT, quoted};
+use super::source::counted;
 use crate::failure::Failure;
 use crate::output::remark;
 use crate::units::count_text;
@@ -41,11 +42,11 @@ impl RejectsFile {
         Ok(Some(RejectsFile { path: path.clone(), out: Arc::new(Mutex::new(BufWriter::new(file))) }))
     }
 
-    /// Receives the left-out events of one input: a JSON object per line.
-    pub fn of(&self, input: &str) -> Rejects {
+    /// Receives the left-out events of one input, counted by `unit`: a JSON object per line.
+    pub fn of(&self, input: &str, unit: &'static str) -> Rejects {
         let (input, out) = (input.to_owned(), self.out.clone());
         Rejects::new(move |rejected| {
-            let line = line(&input, rejected);
+            let line = line(&input, unit, rejected);
             // A writer that panicked has left only whole lines.
             let mut out = out.lock().unwrap_or_else(PoisonError::into_inner);
             out.write_all(line.as_bytes())
@@ -63,9 +64,9 @@ fn unwritable(path: &std::path::Path, error: &io::Error) -> Failure {
     Failure::Usage(format!("--rejects: {} cannot be written: {error}", path.display()))
 }
 
-fn line(input: &str, rejected: &RejectedEvent<'_>) -> String {
+fn line(input: &str, unit: &str, rejected: &RejectedEvent<'_>) -> String {
     let mistake = rejected.mistake;
-    let head = json!({"input": input, "line": mistake.line, "field": mistake.field, "reason": mistake.detail});
+    let head = json!({"input": input, unit: mistake.line, "field": mistake.field, "reason": mistake.detail});
     let mut line = head.to_string();
     // The event is JSON already: parsing it would change its numbers.
     if let Some(event) = &rejected.event {
@@ -93,6 +94,9 @@ pub fn hint(name: &str, error: &ReadError, options: &ReadOptions) -> String {
         Invalid { not_kept: true, .. } => {
             "\n--drop-ids loads it without its ids, and says how many there were".to_owned()
         }
+        _ if detail.starts_with("the input is UTF-16") => {
+            format!("\nthis converts it: iconv -f utf-16 -t utf-8{from} > converted.txt")
+        }
         _ if detail.contains("is not UTF-8") => {
             format!("\nif the text is Latin-1, this converts it: iconv -f latin1 -t utf-8{from} > converted.txt")
         }
@@ -111,11 +115,11 @@ pub fn hint(name: &str, error: &ReadError, options: &ReadOptions) -> String {
 
 /// Reports which events of an input were left out or changed, and, unless it is to be quiet, which elements have no
 /// column.
-pub fn tell(input: &str, report: &Report, quiet: bool) {
+pub fn tell((input, unit): (&str, &str), report: &Report, quiet: bool) {
     let events = |n: u64| if n == 1 { "1 event".to_owned() } else { format!("{} events", count_text(n)) };
     let listed = |list: &[Invalid], of: u64| {
         for one in list {
-            remark(&format!("  {one}"));
+            remark(&format!("  {}", counted(one, unit)));
         }
         match of.saturating_sub(list.len() as u64) {
             0 => {}

@@ -232,3 +232,33 @@ fn a_hint_names_only_options_that_the_command_has() {
     let run = meridian(&["check", "--data", text(&gone)]).ended(2);
     assert!(!run.err.contains("--url"), "{}", run.err);
 }
+
+#[test]
+fn a_feature_of_a_document_is_told_by_its_number_and_its_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, rejects) = (folder.path().join("spots.geojson"), folder.path().join("rejects.ndjson"));
+    let spot = |lon: usize| feature(lon, &format!(r#"{{"type":"Point","coordinates":[{lon},2]}}"#));
+    let document = format!("{{\"type\":\"FeatureCollection\",\n\"features\":[\n{},\n\n{}]}}", spot(1), spot(200));
+    std::fs::write(&file, document).unwrap();
+    let data = text(folder.path()).to_owned() + "/data";
+    let load = |more: &[&str]| meridian(&[&["load", "spots", text(&file), "--data", &data], more].concat());
+    load(&["--schema", "n:Integer,*geometry:Point;meridian.id='given'"])
+        .ended(1)
+        .says(&["spots.geojson: feature 2: geometry: ", "(on line 5)"]);
+    let run = load(&["--invalid", "skip", "--rejects", text(&rejects)]).ended(0);
+    run.says(&["  feature 2: ", "(on line 5)"]);
+    let told: Value = serde_json::from_str(std::fs::read_to_string(&rejects).unwrap().trim()).unwrap();
+    assert_eq!((&told["feature"], told.get("line")), (&Value::from(2), None));
+}
+
+#[test]
+fn utf_16_is_refused_with_the_command_that_converts_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("spots.csv");
+    let words = "\u{feff}lon,lat\n1,2\n".encode_utf16().flat_map(u16::to_le_bytes);
+    std::fs::write(&file, words.collect::<Vec<u8>>()).unwrap();
+    let data = text(folder.path()).to_owned() + "/data";
+    let run = meridian(&["load", "spots", text(&file), "--data", &data]).ended(1);
+    let run = run.says(&["UTF-16", &format!("iconv -f utf-16 -t utf-8 {} > ", text(&file))]);
+    assert!(!run.err.contains("--invalid"), "{}", run.err);
+}

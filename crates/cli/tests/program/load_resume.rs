@@ -1,9 +1,9 @@
 //! A load that is killed midway and repeated stores every event once.
 
-use crate::common::{self, PATIENCE, Server, command, count_in_folder, counted, meridian};
+use crate::common::{self, PATIENCE, Run, Server, command, count_in_folder, counted, meridian};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// More than two batches of the loader.
@@ -122,4 +122,89 @@ fn a_pipe_is_resumed_as_a_file_is() {
     // The full batches of the first run are recognised; its last one ended where the pipe did, and is not.
     assert!(run.out.contains("50,000 were in already"), "{}", run.out);
     assert_eq!(count_in_folder("events", &data), 120_000 + first - 50_000);
+}
+
+/// Starts a load from a pipe that stays open.
+fn load_from_pipe(url: &str) -> Child {
+    let mut load = command(&["load", "events", "-", "--format", "ndjson", "--url", url]);
+    load.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// Lines of events, padded so that a pipe holds few of them.
+fn events_of(numbers: std::ops::Range<usize>) -> String {
+    let pad = "x".repeat(100);
+    let line = |n| format!("{{\"lon\":1,\"lat\":5,\"time\":\"2026-01-01T00:00:00Z\",\"n\":{n},\"pad\":\"{pad}\"}}\n");
+    numbers.map(line).collect()
+}
+
+#[test]
+fn an_interrupted_load_says_how_much_is_in_and_is_resumed() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&folder.path().join("data"));
+    let all = events_of(0..120_000);
+    let mut load = load_from_pipe(&server.url);
+    let mut pipe = load.stdin.take().unwrap();
+    pipe.write_all(all.as_bytes()).unwrap();
+    // The pipe is still open, so the load waits for its third batch.
+    let begun = Instant::now();
+    let stored = || match server.get("/collections/events/aggregate?function=count") {
+        (200, answer) => counted(&serde_json::from_str(&answer).unwrap()),
+        _ => 0,
+    };
+    while stored() < 100_000 {
+        assert!(begun.elapsed() < PATIENCE);
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    common::send(load.id(), "INT");
+    let run: Run = load.wait_with_output().unwrap().into();
+    drop(pipe);
+    let run = run.ended(130).says(&["standard input: interrupted: ", "load it again"]);
+    // The answer to the last batch may have been on its way.
+    assert!(["100,000", "50,000"].iter().any(|n| run.err.contains(&format!(" {n} events of it"))), "{}", run.err);
+    let args = ["load", "events", "-", "--format", "ndjson", "--url", &server.url];
+    common::meridian_with_input(&args, all.as_bytes()).ended(0);
+    assert_eq!(stored(), 120_000);
+}
+
+#[test]
+fn a_load_goes_on_with_the_collection_that_another_client_made_meanwhile() {
+    let folder = tempfile::tempdir().unwrap();
+    for (there, exit, events) in [
+        ("time:Date,n:Long,pad:String,*geometry:Point", 0, 2000),
+        // A pipe cannot be read again as another schema wants it.
+        ("time:Date,n:String,pad:String,*geometry:Point", 3, 0),
+    ] {
+        let server = Server::start(&folder.path().join(format!("data{exit}")));
+        let mut load = load_from_pipe(&server.url);
+        let mut pipe = load.stdin.take().unwrap();
+        // More than a pipe holds: once it is written, the load has looked for the collection and reads.
+        pipe.write_all(events_of(0..2000).as_bytes()).unwrap();
+        server.create("events", there);
+        // One event, so that the collection keeps its types.
+        let one = "{\"lon\":1,\"lat\":5,\"time\":\"2026-01-01T00:00:00Z\"}\n";
+        let args = ["load", "events", "-", "--format", "ndjson", "--url", &server.url];
+        common::meridian_with_input(&args, one.as_bytes()).ended(0);
+        drop(pipe);
+        let run: Run = load.wait_with_output().unwrap().into();
+        let run = run.ended(exit);
+        assert_eq!(run.err.contains("load it again"), exit == 3, "{}", run.err);
+        assert_eq!(counted(&server.json("/collections/events/aggregate?function=count")), events + 1);
+    }
+}
+
+#[test]
+fn files_loaded_at_once_into_a_new_collection_are_all_in() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&folder.path().join("data"));
+    let load = |i: usize| {
+        let file = folder.path().join(format!("{i}.ndjson"));
+        std::fs::write(&file, events_of(i * 100..i * 100 + 100)).unwrap();
+        let mut load = command(&["load", "events", file.to_str().unwrap(), "--url", &server.url]);
+        load.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let loads: Vec<Child> = (0..6).map(load).collect();
+    for load in loads {
+        Run::from(load.wait_with_output().unwrap()).ended(0);
+    }
+    assert_eq!(counted(&server.json("/collections/events/aggregate?function=count")), 600);
 }

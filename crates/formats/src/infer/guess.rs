@@ -24,6 +24,8 @@ pub(crate) struct Guess {
     hasher: RandomState,
     /// Whether geometry and ids are separate from the properties, as in GeoJSON.
     pub(crate) features: bool,
+    /// The column that the file itself names as its geometry.
+    pub(crate) declared: Option<String>,
     /// Assumptions of the reader.
     pub(crate) notes: Vec<String>,
     /// The first event that was left out as invalid.
@@ -198,7 +200,7 @@ impl Guess {
         }
         schema.validate()?;
         let mut notes = std::mem::take(&mut self.notes);
-        notes.extend(notes::of(&self.columns, &schema, self.events, self.features, options));
+        notes.extend(notes::of(&self, &schema, options));
         Ok(Inference { schema, notes })
     }
 
@@ -227,7 +229,9 @@ impl Guess {
     fn take_place(&mut self, schema: &mut Schema, options: &ReadOptions, kinds: impl Fn(&Column) -> u8) -> bool {
         let shape = |c: &Column| kinds(c) == kinds::SHAPE;
         let of_points = options.lon.is_some() || options.lat.is_some();
-        let shapes = if of_points { None } else { self.find(&options.geometry, GEOMETRY, shape) };
+        // What the file says of itself goes before any name.
+        let named = options.geometry.clone().or_else(|| self.declared.clone());
+        let shapes = if of_points { None } else { self.find(&named, GEOMETRY, shape) };
         if let Some(at) = shapes {
             self.take_shapes(at, schema);
         } else if let Some((lon, lat)) = self.find_point(options, &kinds) {

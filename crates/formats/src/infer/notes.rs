@@ -1,6 +1,7 @@
 //! Notes for the user of a load: interpretations of a sample that were considered and not adopted.
 
 use super::column::{Column, FEW};
+use super::guess::Guess;
 use super::wording::{but, misfits, mostly, shell};
 use super::{kinds, numbers, places};
 use crate::date_format::{fits, fitting};
@@ -11,14 +12,10 @@ use meridian_model::{FieldType, Schema, TimeRole};
 
 const TIMES: u8 = kinds::TIME | kinds::LOCAL_TIME;
 
-/// Returns sentences about the columns that became fields. `features` have their geometry apart from their columns.
-pub(super) fn of(
-    columns: &[Column],
-    schema: &Schema,
-    events: u64,
-    features: bool,
-    options: &ReadOptions,
-) -> Vec<String> {
+/// Returns sentences about the columns that became fields.
+pub(super) fn of(guess: &Guess, schema: &Schema, options: &ReadOptions) -> Vec<String> {
+    let Guess { columns, events, features, declared, .. } = guess;
+    let (events, features, has_own_shape) = (*events, *features, declared.is_some());
     let (no_time, no_place) = (schema.time == TimeRole::None, schema.geometry.is_none());
     // Columns that may be the time or the place get one note for that, and none as fields.
     let time = no_time.then(|| partly_timed(columns, events, options)).flatten();
@@ -29,7 +26,8 @@ pub(super) fn of(
     let of_fields = columns.iter().filter(|column| !roles.contains(&column.name.as_str())).filter_map(|column| {
         let kind = schema.fields.get(schema.field_index(&column.name)?)?.kind;
         let may_be_time = wants_time && column.values == events;
-        of_column(column, kind, may_be_time).map(|note| format!("column {}: {note}", shorten(&column.name)))
+        let note = of_column(column, kind, may_be_time, has_own_shape)?;
+        Some(format!("column {}: {note}", shorten(&column.name)))
     });
     let nothing = (no_time && no_place && time.is_none() && place.is_none()).then(|| nowhere(features));
     let of_fields: Vec<String> = of_fields.collect();
@@ -54,8 +52,9 @@ fn as_time(column: &Column) -> Option<String> {
     unusual.then(|| format!("--time {}", shell(&column.name)))
 }
 
-/// Returns a note on an alternative interpretation of a column; `may_be_time` if an option can take it as the time.
-fn of_column(column: &Column, kind: FieldType, may_be_time: bool) -> Option<String> {
+/// Returns a note on an alternative interpretation of a column; `may_be_time` if an option can take it as the time,
+/// `has_own_shape` if the file names its geometry.
+fn of_column(column: &Column, kind: FieldType, may_be_time: bool, has_own_shape: bool) -> Option<String> {
     let as_time = may_be_time.then(|| as_time(column)).flatten();
     let kinds = column.but_few_texts();
     let kept_as_text = kind == FieldType::Text && kinds != 0;
@@ -80,6 +79,7 @@ fn of_column(column: &Column, kind: FieldType, may_be_time: bool) -> Option<Stri
                 None => "times without a zone, kept as text: --zone UTC, or another zone, reads them".to_owned(),
             })
         }
+        kinds::SHAPE if kept_as_text && has_own_shape => None,
         kinds::SHAPE if kept_as_text && column.values > 0 => Some(places::of_shapes(column)),
         k if k & !kinds::NUMBERS == 0
             && let Some(note) = numbers::of(column, kind, may_be_time) =>

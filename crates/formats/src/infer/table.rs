@@ -16,12 +16,15 @@ use std::io::Read;
 pub(crate) fn table(source: Box<dyn Read + Send>, options: &ReadOptions, cut: bool) -> Result<Guess, Fault> {
     let (mut rows, names) = Rows::with_header(source, options)?;
     let mut guess = Guess::default();
-    for (i, name) in names.iter().enumerate() {
-        if guess.column(name, i, options) != i {
+    // The fields of a row that have a column.
+    let named: Vec<usize> = (0..names.len()).filter(|i| !names[*i].is_empty()).collect();
+    for (column, &field) in named.iter().enumerate() {
+        let name = &names[field];
+        if guess.column(name, column, options) != column {
             return Err(Fault::stop(Invalid::field(name, "two columns have this name").at_line(1)));
         }
-        guess.columns[i].bare = true;
-        guess.columns[i].cells = true;
+        guess.columns[column].bare = true;
+        guess.columns[column].cells = true;
     }
     while guess.events < options.sample_rows as u64 {
         let seen = rows.next().and_then(|more| match more {
@@ -29,7 +32,11 @@ pub(crate) fn table(source: Box<dyn Read + Send>, options: &ReadOptions, cut: bo
                 let what = format!("a row of {} fields where the header has {}", rows.len(), names.len());
                 Err(Fault::Event(Invalid::new(what).at_line(rows.line())))
             }
-            more => Ok(more),
+            true => {
+                let checked = rows.check_unnamed(&names, options);
+                checked.map(|()| true).map_err(|e| Fault::Event(e.at_line(rows.line())))
+            }
+            false => Ok(false),
         });
         match seen {
             // A truncated value may look like another kind.
@@ -42,14 +49,14 @@ pub(crate) fn table(source: Box<dyn Read + Send>, options: &ReadOptions, cut: bo
                 continue;
             }
         }
-        for column in 0..names.len() {
-            let text = rows.text(column);
-            if is_null_number(text, rows.quoted(column), options) {
+        for (column, &field) in named.iter().enumerate() {
+            let text = rows.text(field);
+            if is_null_number(text, rows.quoted(field), options) {
                 continue;
             }
             let text = text.trim_matches(BLANKS);
             note(&mut guess, column, text, options);
-            guess.columns[column].bare &= !rows.quoted(column);
+            guess.columns[column].bare &= !rows.quoted(field);
             guess.saw_id(column, text);
         }
         guess.events += 1;
@@ -124,6 +131,8 @@ mod tests {
         assert_eq!(kinds(&infer("a\n1\n\"NA\"\n")), [Text]);
         assert_eq!(kinds(&infer("x,y\n,0.5\n0.5,0.5\n")), [Float, Float]);
         assert!(infer("x,y\n0.5,0.5\n0.5,0.5\n").geometry.is_some());
+        // Empty columns without a name are none.
+        assert_eq!(kinds(&infer(",a,,b,\n,1,\" \",x,\n")), [Int, Text]);
     }
 
     #[test]

@@ -67,7 +67,8 @@ impl<'a> Json<'a> {
     #[cold]
     pub(crate) fn wrong(&self, expected: &str) -> Invalid {
         let before = self.text.get(..self.at).unwrap_or("");
-        let character = before.chars().count() + 1;
+        let line = before.rsplit('\n').next().unwrap_or(before);
+        let character = line.chars().count() + 1;
         let detail = match self.text.get(self.at..).and_then(|rest| rest.chars().next()) {
             Some(found) => format!("not JSON: {expected} was expected at character {character}, found {found:?}"),
             None => format!("not JSON: {expected} was expected at character {character}, where the text ends"),

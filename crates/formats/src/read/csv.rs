@@ -21,6 +21,7 @@ pub(crate) struct Table {
     rows: Option<Rows>,
     names: Vec<String>,
     columns: Vec<Role>,
+    has_unnamed: bool,
     roles: Roles,
     schema: Arc<Schema>,
     survey: Survey,
@@ -33,6 +34,7 @@ impl Table {
             rows: None,
             names: Vec::new(),
             columns: Vec::new(),
+            has_unnamed: false,
             roles: Roles::new(schema.clone(), options),
             schema,
             survey: Survey::new(options),
@@ -47,6 +49,9 @@ impl Table {
                 rows.len(),
                 self.columns.len()
             )));
+        }
+        if self.has_unnamed {
+            rows.check_unnamed(&self.names, self.roles.options())?;
         }
         let options = self.roles.options();
         let mut position = Position::default();
@@ -124,7 +129,12 @@ impl Records for Table {
     fn next(&mut self, builder: &mut BatchBuilder) -> Result<Step, Fault> {
         if let Some(source) = self.source.take() {
             let (rows, names) = Rows::with_header(source, self.roles.options())?;
-            self.columns = self.roles.of_columns(&names).map_err(|e| Fault::stop(e.at_line(1)))?;
+            let named: Vec<String> = names.iter().filter(|name| !name.is_empty()).cloned().collect();
+            let roles = self.roles.of_columns(&named).map_err(|e| Fault::stop(e.at_line(1)))?;
+            let mut roles = roles.into_iter();
+            let role = |name: &String| if name.is_empty() { None } else { roles.next() };
+            self.columns = names.iter().map(role).map(|role| role.unwrap_or(Role::Nothing)).collect();
+            self.has_unnamed = named.len() < names.len();
             self.names = names;
             self.rows = Some(rows);
         }

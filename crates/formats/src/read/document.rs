@@ -77,7 +77,7 @@ enum State {
 impl Features {
     pub(crate) fn new(source: Box<dyn Read + Send>, options: &ReadOptions) -> Features {
         Features {
-            input: Input::new(source, options),
+            input: Input::new(source, options).with_lines(),
             place: State::Start,
             is_array: false,
             ordinal: 0,
@@ -123,7 +123,18 @@ impl Features {
         self.ordinal += 1;
         let range = self.value()?;
         self.last = Some(range.clone());
-        take(utf8(self.input.bytes(range))?, self.is_array).map(Some)
+        let text = utf8(self.input.bytes(range.clone())).map_err(Fault::from);
+        text.and_then(|text| take(text, self.is_array)).map(Some).map_err(|fault| self.placed(fault, range))
+    }
+
+    /// Adds to a mistake in a feature the line of the feature, or of what is not JSON in it.
+    fn placed(&self, fault: Fault, feature: Range<usize>) -> Fault {
+        let Fault::Event(mistake) = fault else { return fault };
+        let not_json = utf8(self.input.bytes(feature.clone())).ok().and_then(|text| {
+            let mut json = Json::new(text);
+            json.skip().is_err().then(|| json.at())
+        });
+        Fault::Event(on_line(mistake, self.input.line_of(feature.start + not_json.unwrap_or(0))))
     }
 
     /// Returns the bytes of the last feature returned.
@@ -262,7 +273,18 @@ impl Features {
     }
 
     fn at(&self, mistake: Invalid) -> Fault {
-        Fault::stop(mistake.at_line(self.ordinal.max(1)))
+        Fault::stop(on_line(mistake, self.input.line_here()).at_line(self.ordinal.max(1)))
+    }
+}
+
+/// Adds the line in a document of several. Mistakes are counted by features: a document may be one line.
+fn on_line(mistake: Invalid, line: Option<u64>) -> Invalid {
+    match line {
+        // A command stays last, as the name of the input comes after it.
+        Some(line) if line > 1 && !mistake.detail.ends_with(crate::reference::INPUT) => {
+            Invalid { detail: format!("{} (on line {line})", mistake.detail), ..mistake }
+        }
+        _ => mistake,
     }
 }
 

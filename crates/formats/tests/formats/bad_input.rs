@@ -188,6 +188,23 @@ fn broken_json_is_told() {
 }
 
 #[test]
+fn mistakes_in_a_document_of_several_lines_have_theirs() {
+    let points = schema(GeometryType::Point);
+    // More than is held at once.
+    let many = format!("{GOOD},\n").repeat(4000);
+    let document = |feature: &str| format!("{{\"type\":\"FeatureCollection\",\n\"features\":[\n{many}\n{feature}\n]}}");
+    for (feature, words) in [
+        (placed(r#"{"type":"Point","coordinates":[200,2]}"#), "(on line 4004)"),
+        (with("\"n\":\n"), "at character 1, found '}' (on line 4005)"),
+        ("\n,".to_owned(), "a value was expected, found ',' (on line 4005)"),
+    ] {
+        let found = mistakes(Format::GeoJson, document(&feature).as_bytes(), &points);
+        assert_eq!(found[0].line.unwrap() / 4000, 1, "{}", found[0]);
+        assert!(found[0].detail.ends_with(words), "{}", found[0]);
+    }
+}
+
+#[test]
 fn bad_rows_are_told_by_line_and_field() {
     let header = "id,lon,lat,time,name,n,x,ok,tags";
     let good = "a,1,2,2026-01-31T12:00:00Z,b,3,4.5,true,\"[\"\"c\"\"]\"";
@@ -218,6 +235,12 @@ fn bad_rows_are_told_by_line_and_field() {
     }
     let text = format!("{header}\n{good}\na,1,2,\"2026");
     check(Format::Csv, text.as_bytes(), &schema(GeometryType::Point), Some(3), None, "the quote is not closed");
+    // Columns without a name may be there, empty.
+    let text = format!(",{header},\n,{good},\n{good},7,8\n,{good},7\n");
+    let found = mistakes(Format::Csv, text.as_bytes(), &schema(GeometryType::Point));
+    let found: Vec<String> = found.iter().map(ToString::to_string).collect();
+    let words = ["line 3: a value in column 1, which has no name", "line 4: a value in column 11, which has no name"];
+    assert!(found.len() == 2 && found.iter().zip(words).all(|(found, words)| found.starts_with(words)), "{found:?}");
     for (header, field, words) in [
         ("", None, "the input is empty"),
         ("id,lon,time", None, "a column of longitude but none of latitude"),

@@ -1,10 +1,13 @@
-//! Files with missing companion files or missing content.
+//! Files with missing companion files or missing content, or with a column named as what it is not.
 
+use crate::common::point;
 use crate::common::shown::value;
+use arrow_array::{ArrayRef, BinaryArray, RecordBatch, StringArray};
 use meridian_formats::{BatchLimits, Format, ReadError, ReadOptions, infer_path, reader_of_path};
 use meridian_model::Batch;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 
 /// Returns a point, written by GDAL in a format.
 fn written(folder: &Path, driver: &str, ending: &str) -> PathBuf {
@@ -105,4 +108,42 @@ fn a_geopackage_column_named_as_the_row_number_takes_no_rows_away() {
     ["_rowid_", "oid"].into_iter().for_each(add);
     let refusal = read(Format::GeoPackage, &file).unwrap_err().to_string();
     assert!(refusal.contains("rowid, _rowid_ and oid") && refusal.contains("ogr2ogr"), "{refusal}");
+}
+
+/// A GeoParquet file of one point in the column `shape`, which its metadata name, beside a text `geometry`.
+fn parquet_of_shape(folder: &Path) -> PathBuf {
+    let mut point = vec![1, 1, 0, 0, 0];
+    [13.0f64, 52.0].iter().for_each(|x| point.extend(x.to_le_bytes()));
+    let text: ArrayRef = Arc::new(StringArray::from(vec!["POINT (1 2)"]));
+    let shape: ArrayRef = Arc::new(BinaryArray::from(vec![point.as_slice()]));
+    let batch = RecordBatch::try_from_iter([("geometry", text), ("shape", shape)]).unwrap();
+    let geo = r#"{"primary_column":"shape","columns":{"shape":{"encoding":"WKB"}}}"#;
+    let path = folder.join("shape.parquet");
+    let file = std::fs::File::create(&path).unwrap();
+    let mut writer = parquet::arrow::ArrowWriter::try_new(file, batch.schema(), None).unwrap();
+    let metadata = parquet::file::metadata::KeyValue::new("geo".to_owned(), geo.to_owned());
+    writer.append_key_value_metadata(metadata);
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+    path
+}
+
+#[cfg(feature = "flatgeobuf")]
+#[test]
+fn the_geometry_that_a_file_declares_goes_before_a_text_of_that_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let with_text = r#"{"geometry":"POINT (1 2)"}"#;
+    let written = |driver, ending| written_with(folder.path(), driver, ending, with_text);
+    for (format, file) in [
+        (Format::GeoPackage, written("GPKG", "gpkg")),
+        (Format::FlatGeobuf, written("FlatGeobuf", "fgb")),
+        (Format::Shapefile, written("ESRI Shapefile", "shp")),
+        (Format::GeoParquet, parquet_of_shape(folder.path())),
+    ] {
+        let batch = read(format, &file).unwrap().unwrap();
+        assert_eq!(batch.geometry(0), Some(point(13.0, 52.0)), "{format}");
+        assert_eq!(value(&batch, "geometry", 0), "\"POINT (1 2)\"", "{format}");
+        // No option takes the text in its place.
+        assert_eq!(infer_path(format, &file, &ReadOptions::default()).unwrap().notes, Vec::<String>::new(), "{format}");
+    }
 }

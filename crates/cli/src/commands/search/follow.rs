@@ -3,13 +3,13 @@
 //! One thread reads packets and reopens broken connections, one waits for signals. Both send events through a short
 //! queue to this thread, which prints them.
 
-use super::interrupt::at_interrupt;
 use super::packets::{Packets, StreamEvent};
 use super::saved::SavedSearch;
 use super::show::ResultPrinter;
 use super::{SearchArgs, server_of};
 use crate::failure::Failure;
 use crate::http::Server;
+use crate::interrupt::at_interrupt;
 use crate::output::remark;
 use serde_json::{Map, Value};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};

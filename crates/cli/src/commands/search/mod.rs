@@ -4,7 +4,6 @@
 //! and scripts. `follow.rs` follows a saved search, and `saved.rs` creates or finds it.
 
 mod follow;
-mod interrupt;
 mod packets;
 mod question;
 mod saved;
@@ -12,9 +11,9 @@ mod show;
 
 use crate::failure::Failure;
 use crate::http::Server;
+use crate::interrupt::{INTERRUPTED, at_interrupt};
 use crate::trust::Address;
 use clap::Args;
-use interrupt::{INTERRUPTED, at_interrupt};
 use packets::{Packets, StreamEvent};
 use question::QuestionArgs;
 use saved::FollowArgs;
