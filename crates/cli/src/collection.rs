@@ -253,9 +253,10 @@ fn change_here(collection: &dyn Collection, named: &SettingsChange, yes: bool) -
 /// Returns the schema of a collection on a server; `None` if there is no such collection.
 fn schema_on(server: &Server, name: &str) -> Result<Option<Arc<Schema>>, Failure> {
     let document = server.find_json(&["collections", name, "schema"], &[])?;
-    let schema = document.map(|d| schema_json::from_json(&d)).transpose().map_err(|e| {
-        Failure::Refused(format!("the server's schema of {name} is not one this program knows: {e}"))
-    })?;
+    let schema = document
+        .map(|d| schema_json::from_json(&d))
+        .transpose()
+        .map_err(|e| Failure::Refused(format!("the server's schema of {name} is not one this program knows: {e}")))?;
     Ok(schema.map(Arc::new))
 }
 

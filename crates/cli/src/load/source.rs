@@ -182,15 +182,7 @@ fn unit(format: Format) -> &'static str {
 
 /// Returns a sentence for a read error of an input: its first error.
 pub fn reason(name: &str, unit: &str, error: &ReadError) -> String {
-    named(name, &error.first().map_or_else(|| error.to_string(), |mistake| counted(mistake, unit)))
-}
-
-/// Returns a mistake in words, with its number in these units.
-pub fn counted(mistake: &Invalid, unit: &str) -> String {
-    match mistake.line {
-        Some(number) if unit != "line" => format!("{unit} {number}: {}", Invalid { line: None, ..mistake.clone() }),
-        _ => mistake.to_string(),
-    }
+    named(name, &error.first().map_or_else(|| error.to_string(), |mistake| super::surplus::counted(mistake, unit)))
 }
 
 /// Inserts the name of the input into the commands of a reader's sentence.

@@ -2,7 +2,6 @@
 
 use super::LoadArgs;
 use super::input_name::{STANDARD_INPUT, quoted};
-use super::source::counted;
 use crate::failure::Failure;
 use crate::output::remark;
 use crate::units::count_text;
@@ -80,6 +79,14 @@ fn line(input: &str, unit: &str, rejected: &RejectedEvent<'_>) -> String {
 
 /// Command that flattens nested objects, of an array too: the names on the path to a value are joined by dots.
 const FLATTEN: &str = r#"jq -c 'def flat($way): if type == "object" then to_entries[] | .key as $key | .value | flat($way + [$key]) else {($way | join(".")): .} end; if type == "array" then .[] else . end | [flat([])] | add'"#;
+
+/// Returns a mistake in words, with its number in these units.
+pub fn counted(mistake: &Invalid, unit: &str) -> String {
+    match mistake.line {
+        Some(number) if unit != "line" => format!("{unit} {number}: {}", Invalid { line: None, ..mistake.clone() }),
+        _ => mistake.to_string(),
+    }
+}
 
 /// Returns the option that accepts an input refused for this error, or the command that converts it.
 pub fn hint(name: &str, error: &ReadError, options: &ReadOptions) -> String {

@@ -19,7 +19,7 @@ use std::collections::BTreeSet;
 pub(crate) fn columnar(mut batches: impl Batches, options: &ReadOptions, cut: bool) -> Result<Guess, Fault> {
     let (schema, geo) = batches.open()?;
     let geo = GeoColumns::of(&schema, geo.as_deref()).map_err(Fault::stop)?;
-    let mut guess = Guess { declared: geo.geometry.clone(), ..Guess::default() };
+    let mut guess = Guess::of_declared(geo.geometry.clone());
     let mut positions = Vec::new();
     let mut left_out = BTreeSet::new();
     for (position, field) in schema.fields().iter().enumerate() {

@@ -25,7 +25,7 @@ pub(crate) struct Guess {
     /// Whether geometry and ids are separate from the properties, as in GeoJSON.
     pub(crate) features: bool,
     /// The column that the file itself names as its geometry.
-    pub(crate) declared: Option<String>,
+    declared: Option<String>,
     /// Assumptions of the reader.
     pub(crate) notes: Vec<String>,
     /// The first event that was left out as invalid.
@@ -36,6 +36,11 @@ impl Guess {
     /// Creates a guess for GeoJSON features, which name their geometry and id.
     pub(crate) fn of_features() -> Guess {
         Guess { features: true, ..Guess::default() }
+    }
+
+    /// Creates a guess for a file that may name the column of its geometry.
+    pub(crate) fn of_declared(geometry: Option<String>) -> Guess {
+        Guess { declared: geometry, ..Guess::default() }
     }
 
     /// Returns the position of a column, adding it if new; `guess` is tried first.
@@ -200,7 +205,8 @@ impl Guess {
         }
         schema.validate()?;
         let mut notes = std::mem::take(&mut self.notes);
-        notes.extend(notes::of(&self, &schema, options));
+        let has_own_shape = self.declared.is_some();
+        notes.extend(notes::of(&self.columns, &schema, self.events, self.features, has_own_shape, options));
         Ok(Inference { schema, notes })
     }
 

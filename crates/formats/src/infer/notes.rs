@@ -1,7 +1,6 @@
 //! Notes for the user of a load: interpretations of a sample that were considered and not adopted.
 
 use super::column::{Column, FEW};
-use super::guess::Guess;
 use super::wording::{but, misfits, mostly, shell};
 use super::{kinds, numbers, places};
 use crate::date_format::{fits, fitting};
@@ -12,10 +11,16 @@ use meridian_model::{FieldType, Schema, TimeRole};
 
 const TIMES: u8 = kinds::TIME | kinds::LOCAL_TIME;
 
-/// Returns sentences about the columns that became fields.
-pub(super) fn of(guess: &Guess, schema: &Schema, options: &ReadOptions) -> Vec<String> {
-    let Guess { columns, events, features, declared, .. } = guess;
-    let (events, features, has_own_shape) = (*events, *features, declared.is_some());
+/// Returns sentences about the columns that became fields. `features` have their geometry apart from their columns;
+/// `has_own_shape` if the file names its geometry.
+pub(super) fn of(
+    columns: &[Column],
+    schema: &Schema,
+    events: u64,
+    features: bool,
+    has_own_shape: bool,
+    options: &ReadOptions,
+) -> Vec<String> {
     let (no_time, no_place) = (schema.time == TimeRole::None, schema.geometry.is_none());
     // Columns that may be the time or the place get one note for that, and none as fields.
     let time = no_time.then(|| partly_timed(columns, events, options)).flatten();
