@@ -17,7 +17,7 @@ export function readCsv(text: string, row: (values: readonly string[], line: num
     const wrong = (what: string): Error => new Error(`Line ${line}: field ${values.length + 1}: ${what}`);
     for (let more = true; more; at++) {
       const from = at;
-      let value = '';
+      let value: string;
       if (text[at] === '"') {
         at = text.indexOf('"', from + 1);
         while (at >= 0 && text[at + 1] === '"') at = text.indexOf('"', at + 2);
