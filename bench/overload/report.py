@@ -113,7 +113,7 @@ def drift(found):
     lines = [f"{found['times']} times the edge of the heavy mix ({found['rate']:,.0f} a second) for {found['seconds']:,.0f} s, users who leave, in tenths. Change is that over the run by a fitted line, as a share of the mean.", ""]
     for side, one in found["sides"].items():
         kinds = lambda part: ", ".join(f"{kind} {of(waits, 'p99')}" for kind, waits in part.get("kinds_ms", {}).items())
-        rows = [[n + 1, f"{part['goodput_s']:,.1f}", of(part["admitted_ms"], "p50", "p99"), *(of(part.get(name), "p99") for name in ("sent_ms", "late_ms")), kinds(part), f"{part['refused']:,}", f"{part['unanswered']:,}", f"{part['resident_mb']:,.0f}",
+        rows = [[n + 1, f"{part['goodput_s']:,.1f}", of(part["admitted_ms"], "p50", "p99"), *(of(part[name], "p99") if name in part else "" for name in ("sent_ms", "late_ms")), kinds(part), f"{part['refused']:,}", f"{part['unanswered']:,}", f"{part['resident_mb']:,.0f}",
                  *("" if part.get(name) is None else f"{part[name]:,.0f}" for name in STORE)] for n, part in enumerate(one["tenths"])]
         changes = ", ".join(f"{what.replace('_s', '').replace('_mb', '')} {change['change']:+.1%} ± {change['half']:.1%}" for what, change in one["slopes"].items() if change)
         lines += [*([f"{SIDES[side]}:", ""] if SIDES[side] else []), *table(["tenth", "good/s", "admitted p50 / p99 ms", "p99 from sending", "lab late p99", "p99 ms by kind", "refused", "without an answer", "resident MB", *STORE], rows), "",
