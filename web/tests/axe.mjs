@@ -10,6 +10,8 @@ const NONE = new Set(['heading-order', 'landmark-unique', 'empty-table-header'])
 
 /** The serious and critical violations of a page, and those of `NONE`, as texts that begin with `name`. */
 export async function serious(page, name) {
+  // Values that are being replaced are pale, for a moment.
+  await page.waitForFunction(() => !document.querySelector('.stale'));
   await page.evaluate(axe);
   const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ['violations'] }));
   const grave = violations.filter(({ id, impact }) => NONE.has(id) || impact === 'serious' || impact === 'critical');

@@ -288,6 +288,10 @@ describe('a file', () => {
     assert.equal(readFile('lon|lat\n1|2\n').features.length, 1);
     const { placeless, misplaced } = readFile('lon,lat\n1,2\n,\n3,\n1,91\n');
     assert.deepEqual([placeless, misplaced], [3, 'line 4: lat has no value']);
+    const shape = (coordinates) => `{"type":"Feature","properties":{},"geometry":{"type":"Point","coordinates":${coordinates}}}`;
+    const geojson = readFile(`[${['[1,2]', '[3,95]', '[-181,0]'].map(shape).join()}]`);
+    assert.deepEqual([geojson.features.length, geojson.placeless], [1, 2]);
+    assert.equal(geojson.misplaced, 'event 2: geometry: [3,95] where a longitude and a latitude were expected');
   });
 
   it('in another encoding than UTF-8 is refused with the command that converts it', () => {

@@ -2,6 +2,8 @@
 import type { Feature, Geometry } from 'geojson';
 import type { FieldKind } from '../api';
 import { readCsv } from '../csv';
+import { positionsOf } from '../frame';
+import type { LngLat } from '../shapes';
 import { noteOf, type Note } from './notes';
 import { parseWkt } from './wkt';
 
@@ -128,8 +130,14 @@ function ofValues(values: readonly unknown[]): FileContent {
     return ofRows(rows, [...new Set(rows.flatMap((row) => Object.keys(row)))]);
   }
   const found = features.filter(isFeature).filter(({ geometry }) => geometry !== null && geometry !== undefined);
-  return ofFeatures(found, features.length - found.length);
+  const shown = found.filter(({ geometry }) => !beyondOf(geometry));
+  const bad = shown.length < found.length ? found.find(({ geometry }) => beyondOf(geometry)) : undefined;
+  const misplaced = bad ? `event ${features.indexOf(bad) + 1}: geometry: ${JSON.stringify(beyondOf(bad.geometry))} where a longitude and a latitude were expected` : '';
+  return { ...ofFeatures(shown, features.length - shown.length), misplaced };
 }
+
+/** A position that lies nowhere on Earth: the server would refuse it. */
+const beyondOf = (geometry: Geometry): LngLat | undefined => positionsOf(geometry).find((position) => !EDGES.every((edge, i) => Math.abs(position[i]) <= edge));
 
 /** Begins each line of a GeoJSON text sequence (RFC 8142). */
 const RECORD = '\u001e';

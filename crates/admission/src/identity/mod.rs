@@ -35,7 +35,7 @@ pub use secret::equal;
 pub use session::{Session, SessionLimits};
 pub use sessions::derived;
 pub use tenant::{ANONYMOUS, DEFAULT_TENANT, Tenant};
-pub use throttle::{Attempt, Throttle};
+pub use throttle::{Attempt, Throttle, address_block};
 pub use token::Token;
 pub use user::{Login, User};
 pub use users::{NewUser, UserChange};

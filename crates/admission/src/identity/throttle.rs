@@ -72,7 +72,8 @@ impl Throttle {
     /// The time to wait.
     pub fn begin(&self, login: Option<&str>, address: Option<IpAddr>, now: i64) -> Result<Attempt, Duration> {
         let mut tables = self.0.lock();
-        let mut attempt = Attempt { login: login.map(str::to_owned), address: address.map(block), is_familiar: false };
+        let mut attempt =
+            Attempt { login: login.map(str::to_owned), address: address.map(address_block), is_familiar: false };
         attempt.is_familiar = attempt.pair().is_some_and(|pair| tables.familiar.of(&pair, now).is_some());
         // All tables are checked before any of them counts, so a refused attempt does not lengthen the wait.
         let wait = tables.wait(&attempt, now);
@@ -88,14 +89,14 @@ impl Throttle {
     /// # Errors
     /// The time to wait.
     pub fn check(&self, address: Option<IpAddr>, now: i64) -> Result<(), Duration> {
-        let wait = address.map_or(0, |address| self.0.lock().addresses.wait(&block(address), now));
+        let wait = address.map_or(0, |address| self.0.lock().addresses.wait(&address_block(address), now));
         if wait > 0 { Err(Duration::from_micros(wait.unsigned_abs())) } else { Ok(()) }
     }
 
     /// Counts a failed attempt at an issuer.
     pub fn fail(&self, address: Option<IpAddr>, now: i64) {
         if let Some(address) = address {
-            self.0.lock().addresses.count(block(address), now);
+            self.0.lock().addresses.count(address_block(address), now);
         }
     }
 
@@ -235,7 +236,7 @@ impl<K: Eq + Hash> Counts<K> {
 }
 
 /// Returns the unit of counting: an IPv4 address, or the /64 of an IPv6 address, which one client may use in full.
-pub(super) fn block(address: IpAddr) -> IpAddr {
+pub fn address_block(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
             let [a, b, c, d, ..] = address.segments();

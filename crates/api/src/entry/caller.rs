@@ -12,7 +12,7 @@ use crate::request::scope::no_collection;
 use crate::state::AppState;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
 use matchit::Params;
-use meridian_admission::identity::{Caller, Credential, Unknown};
+use meridian_admission::identity::{Caller, Credential, Identity, Unknown};
 use meridian_model::policy::access::{Decision, Target};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -74,6 +74,7 @@ pub fn identify(
             }
         },
     };
+    let caller = charged_for(state, access, caller);
     match fields::only(headers, &TENANT) {
         None => Ok(caller),
         // An open route is served to every caller, even with an operator's expired token.
@@ -82,6 +83,18 @@ pub fn identify(
         // A proxy and this server might pick different ones.
         Some((_, true)) => Err(Problem::parameter("Meridian-Tenant", "the request has more than one: expected one")),
     }
+}
+
+/// Returns the caller as the route charges it. On a route that is open to all, a caller without a credential is charged
+/// to no tenant: quotas under which a tenant opens collections must not decide who can sign in.
+fn charged_for(state: &AppState, access: Access, caller: Caller) -> Caller {
+    let ledger = &state.callers.nobody.ledger;
+    if access != Access::Open || !caller.is_anonymous() || Arc::ptr_eq(&caller.ledger, ledger) {
+        return caller;
+    }
+    let mut apart = Identity::clone(&caller);
+    apart.ledger = ledger.clone();
+    Arc::new(apart)
 }
 
 /// Identifies the caller of a request before its route is known, as for a route that requires access.
@@ -110,7 +123,7 @@ pub fn settled(state: &AppState, early: Option<Result<Caller>>, access: Access) 
             Kind::Unauthorized | Kind::TooManyAttempts => Some(Ok(state.callers.nobody.clone())),
             _ => None,
         },
-        (early, _) => Some(early),
+        (early, _) => Some(early.map(|caller| charged_for(state, access, caller))),
     }
 }
 

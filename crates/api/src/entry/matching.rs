@@ -78,6 +78,10 @@ impl Entry {
         let caller = caller::settled(&self.state, observation.early.take(), access).unwrap_or_else(identify);
         let caller = caller.inspect_err(|why| self.refused(arrival, request, observation.id(), why))?;
         if let Err(problem) = caller::allow(&caller, access, &found.segments) {
+            if caller.is_anonymous() {
+                self.refused(arrival, request, observation.id(), &problem);
+                return Err(problem);
+            }
             let from = (arrival.client, observation.id());
             // A refused act never reaches its handler, where acts are recorded, so it is recorded here.
             let act = audit::act_of(row.route, &caller, from, (uri.path(), &found.segments));

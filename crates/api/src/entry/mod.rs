@@ -128,7 +128,7 @@ impl Entry {
         };
         let (mut observation, current) = Observation::begin(&self.state, at, (method, uri, headers), is_known);
         // The page of an error shows its viewer, as all pages do.
-        if by_page && early.is_none() {
+        if by_page && early.is_none() && self.guard.admit(method, uri, headers).is_ok() {
             early = arrival.as_ref().ok().map(identify);
         }
         let viewer = early.as_ref().filter(|_| by_page).and_then(|early| early.as_ref().ok().cloned());

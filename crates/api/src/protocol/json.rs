@@ -7,7 +7,9 @@
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::map::Entry;
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 use std::fmt;
+use std::marker::PhantomData;
 
 /// A value in which no object repeats a member.
 #[derive(Debug)]
@@ -16,6 +18,34 @@ pub struct Unrepeated(pub Value);
 impl<'de> Deserialize<'de> for Unrepeated {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Unrepeated, D::Error> {
         deserializer.deserialize_any(UnrepeatedVisitor).map(Unrepeated)
+    }
+}
+
+/// Parses an object as a map that repeats no member, within a type with a derived parser.
+pub fn unrepeated_map<'de, V: Deserialize<'de>, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<BTreeMap<String, V>, D::Error> {
+    deserializer.deserialize_map(MapVisitor(PhantomData))
+}
+
+struct MapVisitor<V>(PhantomData<V>);
+
+impl<'de, V: Deserialize<'de>> Visitor<'de> for MapVisitor<V> {
+    type Value = BTreeMap<String, V>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<BTreeMap<String, V>, A::Error> {
+        let mut members = BTreeMap::new();
+        while let Some(name) = object.next_key::<String>()? {
+            if members.contains_key(&name) {
+                return Err(A::Error::custom(format_args!("the member {name:?} is repeated")));
+            }
+            members.insert(name, object.next_value()?);
+        }
+        Ok(members)
     }
 }
 
@@ -94,5 +124,8 @@ mod tests {
             let why = serde_json::from_str::<Unrepeated>(text).unwrap_err().to_string();
             assert!(why.starts_with("the member \"a\" is repeated at line 1"), "{why}");
         }
+        let map = |text| unrepeated_map::<u32, _>(&mut serde_json::Deserializer::from_str(text));
+        assert_eq!(map(r#"{"a":1,"b":2}"#).unwrap().len(), 2);
+        assert!(map(r#"{"a":1,"a":1}"#).unwrap_err().to_string().contains("\"a\" is repeated"));
     }
 }

@@ -63,10 +63,13 @@ pub fn coding(headers: &HeaderMap, may_be_compressed: bool) -> Result<()> {
     };
     let is_decoded =
         |value: &HeaderValue| decoded.iter().any(|name| value.as_bytes().eq_ignore_ascii_case(name.as_bytes()));
-    match headers.get_all(header::CONTENT_ENCODING).iter().find(|value| !is_decoded(value)) {
+    match fields::only(headers, &header::CONTENT_ENCODING) {
         None => Ok(()),
-        Some(value) => {
-            let found = String::from_utf8_lossy(value.as_bytes());
+        Some((value, false)) if is_decoded(value) => Ok(()),
+        Some(_) => {
+            // Several lines are one list (RFC 9110, 5.3).
+            let all = headers.get_all(header::CONTENT_ENCODING).iter();
+            let found = all.map(|value| String::from_utf8_lossy(value.as_bytes())).collect::<Vec<_>>().join(", ");
             let detail = format!("the body has the coding {found:?}: expected {expected}");
             Err(Problem::new(Kind::UnsupportedMediaType, detail)
                 .header(header::ACCEPT_ENCODING, HeaderValue::from_static(accepted)))

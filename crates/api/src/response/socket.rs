@@ -135,8 +135,9 @@ impl Upgrade {
         if !asks {
             return Ok(None);
         }
-        if headers.get(header::SEC_WEBSOCKET_VERSION).is_none_or(|version| version != VERSION) {
-            return Err(other_version());
+        match fields::only(headers, &header::SEC_WEBSOCKET_VERSION) {
+            Some((version, false)) if version == VERSION => {}
+            _ => return Err(other_version()),
         }
         let key = match fields::only(headers, &header::SEC_WEBSOCKET_KEY) {
             Some((key, false)) if is_key(key.as_bytes()) => key,

@@ -167,6 +167,9 @@ fn empty_windows_are_those_of_the_datetime() {
     assert_eq!(windows("window=P1D&datetime=../2024-01-12").len(), 12);
     assert_eq!(windows("window=P1D&datetime=2023-12-31/..").len(), 10);
     assert_eq!(windows("window=P1D").len(), 9);
+    // The ends of a filter that is no simple interval are as exact.
+    let filter = "dtg%3E=TIMESTAMP('2030-01-02T00:00:00Z')%20AND%20dtg%3CTIMESTAMP('2030-01-04T00:00:00Z')";
+    assert_eq!(windows(&format!("window=P1D&filter={filter}")).len(), 2);
     assert_eq!(windows("window=P1D&by=kind&datetime=2030-01-01/2030-01-02").len(), 0);
     let many = "/collections/q/aggregate?empty=true&window=PT1S&datetime=2000-01-01/2030-01-01";
     assert_eq!(server.get(many).problem(400)["field"], "window");

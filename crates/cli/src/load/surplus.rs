@@ -104,7 +104,8 @@ pub fn hint(name: &str, error: &ReadError, options: &ReadOptions) -> String {
         _ if detail.starts_with("the input is UTF-16") => {
             format!("\nthis converts it: iconv -f utf-16 -t utf-8{from} > converted.txt")
         }
-        _ if detail.contains("is not UTF-8") => {
+        // The texts of a shapefile are in another file than its name says, and its error says how they are read.
+        _ if detail.contains("is not UTF-8") && !detail.contains(".cpg") => {
             format!("\nif the text is Latin-1, this converts it: iconv -f latin1 -t utf-8{from} > converted.txt")
         }
         _ if detail.starts_with("an object: a property") => {

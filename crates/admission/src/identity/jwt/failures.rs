@@ -1,7 +1,7 @@
 //! Bounds the processor time for forged tokens: an address may have some signatures checked in vain, and then a few a
 //! second. Tokens that are good and cached cost no check, so a bad client refuses them to nobody.
 
-use super::super::throttle::block;
+use super::super::throttle::address_block;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -24,7 +24,7 @@ impl Failures {
     /// # Errors
     /// The time to wait.
     pub fn check(&self, address: IpAddr, now: i64) -> Result<(), Duration> {
-        let until = self.0.lock().get(&block(address)).copied().unwrap_or(now);
+        let until = self.0.lock().get(&address_block(address)).copied().unwrap_or(now);
         // A clock that was set back must not lengthen a wait.
         let left = until.saturating_sub(now).min(FREE * FORGOTTEN);
         let wait = left - (FREE - 1) * FORGOTTEN;
@@ -33,7 +33,7 @@ impl Failures {
 
     /// Counts a failure.
     pub fn count(&self, address: IpAddr, now: i64) {
-        let (address, mut all) = (block(address), self.0.lock());
+        let (address, mut all) = (address_block(address), self.0.lock());
         if all.len() >= ADDRESSES_MAX && !all.contains_key(&address) {
             all.retain(|_, until| *until > now);
             // A client of so many addresses has the free failures of each anyway.

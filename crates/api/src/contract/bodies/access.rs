@@ -1,5 +1,6 @@
 //! New tokens, tenants and users, and changes of them.
 
+use crate::protocol::json::unrepeated_map;
 use meridian_model::policy::access::Role;
 use meridian_model::policy::quota::Quota;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -75,7 +76,7 @@ pub struct NewTenant {
     pub anonymous: Option<Option<String>>,
     /// Limits on the tenant's use; null in a change removes one. Unnamed ones stay.
     // Parsed one by one later, so that an error names its quota.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "unrepeated_map")]
     #[schemars(schema_with = "quotas")]
     pub quotas: BTreeMap<String, Value>,
 }

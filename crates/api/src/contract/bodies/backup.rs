@@ -1,5 +1,6 @@
 //! The scope of a backup.
 
+use crate::protocol::json::unrepeated_map;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -9,7 +10,7 @@ use std::collections::BTreeMap;
 #[serde(deny_unknown_fields)]
 pub struct Backup {
     /// Files in the folder, with their checksums (CRC32C).
-    #[serde(default)]
+    #[serde(default, deserialize_with = "unrepeated_map")]
     #[schemars(extend("additionalProperties" = { "type": "integer", "minimum": 0, "maximum": u32::MAX }))]
     pub have: BTreeMap<String, u32>,
     /// The only tenant that is saved; without it all are.

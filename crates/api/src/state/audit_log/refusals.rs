@@ -1,6 +1,6 @@
 //! Limits how many refused attempts are recorded.
 
-use meridian_admission::identity::Caller;
+use meridian_admission::identity::{Caller, address_block};
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -30,10 +30,12 @@ impl Source {
         if caller.is_revocable() { Source::Tenant(caller.tenant.clone()) } else { Source::Anonymous }
     }
 
-    /// Returns the source under which it is counted, and its address if that has lines of its own.
+    /// Returns the source under which it is counted, and its block of addresses if that has lines of its own.
     fn counted(self) -> (Source, Option<IpAddr>) {
         match self {
-            Source::Unidentified(address) => (Source::Unidentified(Ipv4Addr::UNSPECIFIED.into()), Some(address)),
+            Source::Unidentified(address) => {
+                (Source::Unidentified(Ipv4Addr::UNSPECIFIED.into()), Some(address_block(address)))
+            }
             source => (source, None),
         }
     }
@@ -114,17 +116,23 @@ mod tests {
     fn an_address_takes_a_part_of_the_lines_of_unidentified_clients() {
         let mut refusals = Refusals::default();
         let mut lines = |n: u8| {
-            let source = || Source::Unidentified([192, 0, 2, n].into());
+            // A client has a /64 of IPv6 in full.
+            let source = || match n {
+                2 => Source::Unidentified("2001:db8::1".parse().unwrap()),
+                3 => Source::Unidentified("2001:db8::2".parse().unwrap()),
+                _ => Source::Unidentified([192, 0, 2, n].into()),
+            };
             (0..100).filter(|_| refusals.take(source(), MINUTE).is_some()).count()
         };
         assert_eq!(lines(1), LINES_OF_ADDRESS as usize);
         assert_eq!(lines(2), LINES_OF_ADDRESS as usize);
-        let all = 2 * LINES_OF_ADDRESS as usize + (3..=200).map(lines).sum::<usize>();
+        assert_eq!(lines(3), 0);
+        let all = 2 * LINES_OF_ADDRESS as usize + (4..=200).map(lines).sum::<usize>();
         assert_eq!(all, LINES_A_MINUTE as usize);
         assert!(refusals.addresses.len() <= all);
         refusals.count(Source::Unidentified([192, 0, 2, 1].into()));
-        // Since the last line: what the sixth address had beyond its own, and all of the others.
-        let missed = 90 + (200 - 6) * 100 + 1;
+        // Since the last line: what the last address with lines had beyond its own, and all of the others.
+        let missed = 90 + (200 - 7) * 100 + 1;
         assert_eq!(refusals.take(Source::Unidentified([192, 0, 2, 9].into()), 2 * MINUTE), Some(missed));
     }
 }

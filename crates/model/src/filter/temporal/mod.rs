@@ -180,8 +180,8 @@ impl TemporalTest {
         let (property, from, to) = self.range()?;
         match self.op {
             _ if property.role == Role::Other => None,
-            TemporalOp::After => Some((i64::MIN, from)),
-            TemporalOp::Before => Some((to, i64::MAX)),
+            TemporalOp::After => Some((i64::MIN, from.checked_sub(1)?)),
+            TemporalOp::Before => Some((to.checked_add(1)?, i64::MAX)),
             TemporalOp::Disjoint => Some((from, to)),
             _ => None,
         }
