@@ -45,7 +45,7 @@ pub struct Ledger {
 pub enum Share {
     /// All of them.
     Whole,
-    /// Half of them, rounded down: callers without a credential leave the rest to those with one.
+    /// Half of them, rounded down: callers without a credential leave the rest to the others.
     Half,
 }
 

@@ -70,7 +70,7 @@ pub struct CollectionStats {
     pub events: u64,
     /// Rows that were replaced or deleted and not yet dropped.
     pub dead_rows: u64,
-    /// The bounding box of all rows, dead ones included; in time, of those that have one. `None` for an empty
+    /// The bounding box of all rows, dead ones included; in time, of rows with a time. `None` for an empty
     /// collection.
     pub bounds: Option<Bounds>,
     /// Bytes on disk, without the log.

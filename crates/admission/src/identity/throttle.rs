@@ -5,7 +5,7 @@
 //! attempt is taken back. A login under attack stays available to its user from an address where the user has signed in
 //! before. Attempts for this login from there are counted separately. So neither attempts elsewhere nor clients behind
 //! the same address that try other logins hold the user up there. At other addresses they do: one attempt a minute by
-//! anyone keeps a user waiting who has not signed in from there.
+//! anyone keeps users waiting where they have not signed in before.
 //!
 //! If an issuer checks the password, nothing can be guessed here, so only failures are counted, per address. People who
 //! sign in from behind one address therefore do not wait for each other.

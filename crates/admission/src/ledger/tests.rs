@@ -104,7 +104,7 @@ async fn half_of_the_places_are_left_to_those_with_the_whole() {
     let users: Vec<_> = (0..4).map(|_| enter(Share::Whole).unwrap()).collect();
     let _fourth = enter(Share::Half).unwrap();
     assert_eq!((users.len(), enter(Share::Half).unwrap_err().limit), (4, 2), "the whole is used up");
-    // One place cannot be shared, and is for those with the whole.
+    // One place cannot be halved, so the half has none.
     assert_eq!(ledger.hold(Quota::Streams, Share::Half).unwrap_err().limit, 0);
     ledger.hold(Quota::Streams, Share::Whole).unwrap();
 }

@@ -11,9 +11,9 @@ const FRESH: Duration = Duration::from_millis(250);
 /// The collections that keep a server from being ready.
 #[derive(Debug, Default)]
 pub struct CollectionFaults {
-    /// Those that take no writes, with the reasons.
+    /// Collections that take no writes, with the reasons.
     pub refusing: Vec<String>,
-    /// Those that cannot be opened, with the reasons.
+    /// Collections that cannot be opened, with the reasons.
     pub damaged: Vec<String>,
 }
 
@@ -28,7 +28,7 @@ impl Readiness {
     /// Returns the latest result, or that of `find`, which may block.
     ///
     /// # Errors
-    /// Those of `find`.
+    /// The errors of `find`.
     pub async fn faults(
         &self,
         find: impl FnOnce() -> Result<CollectionFaults> + Send + 'static,

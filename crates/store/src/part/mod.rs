@@ -284,7 +284,7 @@ impl Part {
         self.closed().map_or_else(|| self.forest.bounds(), ClosedSegment::bounds)
     }
 
-    /// Returns the bounding box of all rows, in time of those that have one. It rules nothing out: a query may ask for
+    /// Returns the bounding box of all rows, in time of the rows with a time. It rules nothing out: a query may ask for
     /// events without a time.
     pub(crate) fn extent(&self) -> Bounds {
         let (start, end) = self.closed().map_or_else(|| self.forest.times(), ClosedSegment::times);
