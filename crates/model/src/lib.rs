@@ -36,6 +36,7 @@ pub mod sphere;
 mod split;
 pub mod subscription;
 pub mod time;
+pub mod unrepeated;
 mod vector;
 
 pub use background::Background;

@@ -18,7 +18,6 @@ use crate::contract::links::{self, link};
 use crate::contract::text::retention_text;
 use crate::contract::{Collection as Described, CollectionList, CollectionStatus, Extent, Spatial, Temporal};
 use crate::html::{self, ask::Question};
-use crate::protocol::json::Unrepeated;
 use crate::protocol::media_types;
 use crate::protocol::params::Params;
 use crate::protocol::params::crs;
@@ -40,6 +39,7 @@ use axum::response::{IntoResponse, Response};
 use meridian_backend::{Collection, CollectionStats, Damaged, KEEPS_NAME, Retyped, Settings, StoreError};
 use meridian_model::policy::access::Action;
 use meridian_model::schema::validate_name;
+use meridian_model::unrepeated::Unrepeated;
 use meridian_model::{Bounds, Invalid, Mode, Schema, schema_json, schema_spec, time};
 use serde_json::Value;
 #[cfg(feature = "flight")]

@@ -4,10 +4,10 @@
 //! are therefore the same.
 
 use crate::contract::links;
-use crate::protocol::json::Unrepeated;
 use crate::protocol::problem::{Kind as ProblemKind, Problem, Result};
 use arrow_flight::FlightDescriptor;
 use arrow_flight::flight_descriptor::DescriptorType;
+use meridian_model::unrepeated::Unrepeated;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

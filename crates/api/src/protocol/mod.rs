@@ -3,7 +3,6 @@
 pub mod connection_control;
 pub mod fields;
 pub mod host_name;
-pub mod json;
 pub mod media_types;
 pub mod params;
 pub mod problem;

@@ -1,6 +1,5 @@
 //! Receives request bodies, within the limits on size, memory and time.
 
-use crate::protocol::json::Unrepeated;
 use crate::protocol::problem::{Kind, Problem, Result};
 use crate::request::blocking;
 use crate::request::dispatch::Lease;
@@ -11,6 +10,7 @@ use axum::body::{Body, HttpBody};
 use axum::http::{HeaderMap, HeaderValue, header};
 use bytes::Bytes;
 use meridian_admission::ByteShare;
+use meridian_model::unrepeated::Unrepeated;
 use meridian_observe::{self as observe, Stage};
 use serde::de::DeserializeOwned;
 use serde_json::Value;

@@ -8,7 +8,6 @@ use super::{backpressure, no_event};
 use crate::collections::reproject::reproject;
 use crate::contract::links::{self, link};
 use crate::html;
-use crate::protocol::json::Unrepeated;
 use crate::protocol::media_types;
 use crate::protocol::params::Params;
 use crate::protocol::params::crs::{self, Crs};
@@ -33,6 +32,7 @@ use meridian_backend::{
 };
 use meridian_formats::FeatureWriter;
 use meridian_model::filter::{Comparison, Expr, Operand, Predicate};
+use meridian_model::unrepeated::Unrepeated;
 use meridian_model::{Batch, IdRole, Invalid, Seq};
 use meridian_query::Control;
 use serde_json::Value;

@@ -1,8 +1,8 @@
 //! New tokens, tenants and users, and changes of them.
 
-use crate::protocol::json::unrepeated_map;
 use meridian_model::policy::access::Role;
 use meridian_model::policy::quota::Quota;
+use meridian_model::unrepeated::unrepeated_map;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, json};

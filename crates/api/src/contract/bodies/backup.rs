@@ -1,6 +1,6 @@
 //! The scope of a backup.
 
-use crate::protocol::json::unrepeated_map;
+use meridian_model::unrepeated::unrepeated_map;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeMap;

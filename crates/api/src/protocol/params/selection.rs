@@ -3,9 +3,9 @@
 use super::cql_text;
 use super::crs::{self, Crs};
 use super::{Params, position};
-use crate::protocol::json::Unrepeated;
 use crate::protocol::problem::{Problem, Result};
 use meridian_model::filter::{self, ArrayOp, Comparison, Expr, Operand, Predicate};
+use meridian_model::unrepeated::Unrepeated;
 use meridian_model::{FieldType, Interval, Invalid, Schema};
 
 /// Max radius in metres: slightly more than half the earth's circumference.

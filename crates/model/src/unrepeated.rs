@@ -1,8 +1,8 @@
-//! JSON of clients, in which no object repeats a member.
+//! JSON of clients and of their tokens, in which no object repeats a member.
 //!
-//! Of a repeated member some readers take the first, others the last (RFC 8259, 4). A proxy that checks a document would
-//! then see another one than this server. Types with derived parsers refuse repeated members themselves; a
-//! [`Value`] takes the last.
+//! Of a repeated member some readers take the first, others the last (RFC 8259, 4; RFC 7519, 4). A proxy that checks a
+//! document would then see another one than this server. Types with derived parsers refuse repeated members themselves;
+//! a [`Value`] takes the last.
 
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::map::Entry;
@@ -114,6 +114,33 @@ impl<'de> Visitor<'de> for UnrepeatedVisitor {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    fn json() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            any::<u64>().prop_map(Value::from),
+            (-1e9..1e9).prop_map(Value::from),
+            "[a-c\"\\\\é]{0,3}".prop_map(Value::from),
+        ];
+        leaf.prop_recursive(3, 20, 4, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                prop::collection::btree_map("[a-c]{1,2}", inner, 0..4)
+                    .prop_map(|members| Value::Object(members.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn a_value_without_repetition_is_what_the_library_reads(value in json()) {
+            let Unrepeated(read) = serde_json::from_str(&value.to_string()).unwrap();
+            prop_assert_eq!(read, value);
+        }
+    }
 
     #[test]
     fn a_value_is_read_as_by_the_library_unless_it_repeats_a_member() {
