@@ -22,19 +22,22 @@ pub fn is_forwarded(headers: &HeaderMap) -> bool {
 
 /// Returns whether only proxies add a header of this name.
 fn is_of_proxy(name: &str) -> bool {
-    name.starts_with("x-forwarded")
+    ["x-forwarded", "x-original-", "x-envoy-", "cf-", "cloudfront-"].iter().any(|start| name.starts_with(start))
         || matches!(
             name,
             "forwarded"
                 | "via"
                 | "cdn-loop"
-                | "cf-connecting-ip"
                 | "fastly-client-ip"
+                | "fly-client-ip"
                 | "true-client-ip"
+                | "x-appengine-user-ip"
+                | "x-azure-clientip"
+                | "x-azure-socketip"
                 | "x-client-ip"
                 | "x-cluster-client-ip"
-                | "x-original-forwarded-for"
                 | "x-real-ip"
+                | "x-vercel-forwarded-for"
         )
 }
 
@@ -269,15 +272,24 @@ mod tests {
             "Via",
             "CDN-Loop",
             "CF-Connecting-IP",
+            "CF-Connecting-IPv6",
+            "CF-Ray",
+            "CloudFront-Viewer-Address",
             "Fastly-Client-IP",
+            "Fly-Client-IP",
             "True-Client-IP",
+            "X-AppEngine-User-IP",
+            "X-Azure-ClientIP",
             "X-Client-IP",
             "X-Cluster-Client-IP",
+            "X-Envoy-External-Address",
             "X-Forwarded",
             "X-Forwarded-Port",
             "X-Forwarded-Server",
             "X-Original-Forwarded-For",
+            "X-Original-Host",
             "X-Real-IP",
+            "X-Vercel-Forwarded-For",
         ] {
             let mut headers = HeaderMap::new();
             headers.insert(header::HOST, axum::http::HeaderValue::from_static("localhost"));
