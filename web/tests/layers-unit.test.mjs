@@ -345,6 +345,15 @@ describe('the ids of a file', () => {
     assert.deepEqual(Object.keys(schema(contentOf([undefined, { n: 1 }]))), ['geometry', 'n']);
   });
 
+  it('and fields are taken by a collection that has them all as the file has them', () => {
+    const [file, none] = [contentOf(['a', { n: 1 }]), contentOf([undefined, { n: 1 }])].map((content) => files.load.schemaOf(content));
+    const { id, geometry, n } = file.properties;
+    const takes = (properties) => files.load.takes({ properties }, file);
+    assert.ok(takes({ more: { type: 'string' }, id, geometry, n: { title: 'N', ...n } }));
+    for (const other of [{ id, geometry }, { id, geometry, n: { type: 'number' } }, { id: { ...id, readOnly: true }, geometry, n }, { id, geometry: { ...geometry, format: 'geometry-any' }, n }]) assert.ok(!takes(other), JSON.stringify(other));
+    assert.ok(files.load.takes({ properties: { geometry, n } }, none), 'generated ids');
+  });
+
   it('in a column of more digits than numbers have stay texts', () => {
     const { fields, features } = files.read.readFile('lon,lat,mmsi,key\n1,2,211234567,1234567890123456789\n1,3,211234568,12\n');
     assert.deepEqual(fields.map(({ name, kind }) => `${name}:${kind}`), ['mmsi:int', 'key:text']);

@@ -80,6 +80,36 @@ describe('the files of the map', { timeout: 3_600_000 }, () => {
     assert.equal(await page.locator('#layers .file').count(), 0);
   });
 
+  step('makes only a new collection of a file, and says what a refused file leaves empty', async () => {
+    const id = `taken-test-${process.pid}`;
+    const body = JSON.stringify({ type: 'object', properties: { name: { type: 'integer' } } });
+    await fetch(`${url}/collections/${id}`, { method: 'PUT', headers: { 'content-type': 'application/schema+json' }, body });
+    const refuses = (address) => address.pathname === `/collections/${id}-b/items`;
+    try {
+      await show('c=countries&m=4/37/-119');
+      await page.setInputFiles('#file', { name: `${id}.csv`, mimeType: 'text/csv', buffer: Buffer.from('name,lon,lat\nAlpha,-118,36\n') });
+      await page.click('#layers .file >> text=Load…');
+      await page.waitForSelector('#load-dialog[open]');
+      await page.click('#load-go');
+      await becomes(async () => (await page.textContent('#load-state')).startsWith('The name is taken: '), true);
+      assert.equal((await api(`/collections/${id}/schema`)).properties.name.type, 'integer', 'the empty collection keeps its types');
+      const problem = { type: 'urn:meridian:problem:invalid-body', title: 'Invalid body', status: 400, detail: 'no place' };
+      await page.route(refuses, (route) => route.fulfill({ status: 400, contentType: 'application/problem+json', body: JSON.stringify(problem) }));
+      await page.fill('#load-name', `${id}-b`);
+      await page.click('#load-go');
+      await becomes(() => page.textContent('#load-state'), `Invalid body: no place. The collection ${id}-b is made, and empty: meridian drop ${id}-b --url ${url} removes it`);
+      await page.unroute(refuses);
+      // The same load again takes the collection that it made.
+      await page.click('#load-go');
+      await page.waitForFunction((name) => document.querySelector('#collection').value === name, `${id}-b`, { timeout: PATIENCE });
+      await rest();
+      // The browser reports the refusals too.
+      assert.deepEqual(troubles.splice(0).filter((one) => !/400|412/.test(one)), []);
+    } finally {
+      for (const name of [id, `${id}-b`]) await fetch(`${url}/collections/${name}`, { method: 'DELETE' });
+    }
+  });
+
   step('draws what lies exactly on the antimeridian', async () => {
     await show('c=countries&m=2/10/175');
     await page.setInputFiles('#file', { name: 'edge.csv', mimeType: 'text/csv', buffer: Buffer.from('lon,lat\n180,10\n-180,14\n170,5\n-170,5\n') });

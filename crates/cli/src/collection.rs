@@ -92,7 +92,7 @@ impl CollectionTarget {
         Ok(self.schema())
     }
 
-    /// Creates the collection, and its folder if there is none.
+    /// Creates the collection, and its folder if there is none. One that another client made meanwhile is not changed.
     pub fn create(&mut self, schema: &Schema, settings: &Settings) -> Result<(), Failure> {
         let made_in = |store: &Arc<Store>| {
             Embedded::new(store.clone()).create(TENANT, &self.name, schema.clone(), settings.clone())
@@ -118,7 +118,7 @@ impl CollectionTarget {
                     retention_bytes: settings.retention_bytes.map(Some),
                     partitions: (settings.partitions > 1).then_some(settings.partitions),
                 };
-                put(server, &self.name, schema, &named)?;
+                put(server, &self.name, schema, &named, true)?;
                 self.schema = Some(Arc::new(schema.clone()));
             }
         }
@@ -140,7 +140,7 @@ impl CollectionTarget {
                 }
                 *collection = Embedded::new(store.clone()).collection(TENANT, &self.name)?;
             }
-            Inner::Server(server, _) => put(server, &self.name, schema, named)?,
+            Inner::Server(server, _) => put(server, &self.name, schema, named, false)?,
         }
         self.schema = Some(Arc::new(schema.clone()));
         Ok(())
@@ -260,8 +260,14 @@ fn schema_on(server: &Server, name: &str) -> Result<Option<Arc<Schema>>, Failure
     Ok(schema.map(Arc::new))
 }
 
-/// Asks a server for a collection with this schema and these settings.
-fn put(server: &Server, name: &str, schema: &Schema, named: &SettingsChange) -> Result<(), Failure> {
+/// Asks a server for a collection with this schema and these settings; with `only_creates`, an existing one is refused.
+fn put(
+    server: &Server,
+    name: &str,
+    schema: &Schema,
+    named: &SettingsChange,
+    only_creates: bool,
+) -> Result<(), Failure> {
     let body = schema_json::to_json(schema, name, "").to_string();
     let parameters = [
         ("durability", named.durability.map(|durability| durability_name(durability).to_owned())),
@@ -270,8 +276,8 @@ fn put(server: &Server, name: &str, schema: &Schema, named: &SettingsChange) -> 
         ("partitions", named.partitions.map(|partitions| partitions.to_string())),
     ];
     let parameters: Vec<_> = parameters.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
-    server.put(&["collections", name], &parameters, "application/schema+json", body.as_bytes())?;
-    Ok(())
+    let document = ("application/schema+json", body.as_bytes());
+    server.put(&["collections", name], &parameters, document, only_creates)
 }
 
 fn other_partitions(there: &Value) -> Failure {

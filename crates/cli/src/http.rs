@@ -194,10 +194,19 @@ impl Server {
         Ok(accept(self.get(path, parameters)?)?.into_body().into_with_config().limit(u64::MAX).reader())
     }
 
-    /// Puts a document. Returns the status unless it is a refusal.
-    pub fn put(&self, path: &[&str], parameters: &[Parameter], kind: &str, body: &[u8]) -> Result<u16, Failure> {
-        let sent = self.agent.put(self.address(path, parameters)).content_type(kind).send(body);
-        Ok(accept(sent.map_err(|e| self.unreachable(&e))?)?.status().as_u16())
+    /// Puts a document; with `only_creates`, only where there is none yet.
+    pub fn put(
+        &self,
+        path: &[&str],
+        parameters: &[Parameter],
+        (kind, body): (&str, &[u8]),
+        only_creates: bool,
+    ) -> Result<(), Failure> {
+        let mut request = self.agent.put(self.address(path, parameters)).content_type(kind);
+        if only_creates {
+            request = request.header("if-none-match", "*");
+        }
+        accept(request.send(body).map_err(|e| self.unreachable(&e))?).map(drop)
     }
 
     /// Patches a resource with a JSON document. `Some`: the change was refused because it would remove this many

@@ -12,11 +12,23 @@ import type { FileContent } from './read';
 /** Max bytes of one request; the server takes more by default. */
 const BATCH = 2_000_000;
 
-/** The geometry type that all events fit. */
+/** A property of a schema. */
+interface Property {
+  type?: string;
+  format?: string;
+  readOnly?: boolean;
+  'x-ogc-role'?: string;
+}
+
+interface Schema {
+  readonly properties: Record<string, Property | undefined>;
+}
+
+/** The geometry type that all events fit, by the name that the server has for it. */
 function geometryFormat(features: readonly Feature[]): string {
   const types = [...new Set(features.map(({ geometry }) => geometry.type))];
   const one: Record<string, string> = { Point: 'point', LineString: 'linestring', Polygon: 'polygon', MultiPoint: 'multipoint', MultiLineString: 'multilinestring', MultiPolygon: 'multipolygon' };
-  if (types.length === 1) return `geometry-${one[types[0]] ?? 'any'}`;
+  if (types.length === 1 && !types[0].startsWith('Multi')) return `geometry-${one[types[0]] ?? 'any'}`;
   for (const kind of ['point', 'linestring', 'polygon']) if (types.every((type) => one[type]?.endsWith(kind))) return `geometry-${kind}-or-multi${kind}`;
   return 'geometry-any';
 }
@@ -24,7 +36,7 @@ function geometryFormat(features: readonly Feature[]): string {
 const TYPES = { text: { type: 'string' }, int: { type: 'integer' }, float: { type: 'number' }, bool: { type: 'boolean' }, time: { type: 'string', format: 'date-time' } } as const;
 
 /** The property that keeps the ids of a file: its own ids if each event has a distinct one, else a text, as `meridian load` has them. */
-function idProperty({ features, fields }: FileContent): Record<string, object> {
+function idProperty({ features, fields }: FileContent): Schema['properties'] {
   const ids = features.flatMap(({ id }) => (typeof id === 'string' || typeof id === 'number' ? [String(id)] : []));
   if (!ids.length) return {};
   const own = new Set(ids).size === features.length && !fields.some(({ name }) => name === 'id');
@@ -32,10 +44,10 @@ function idProperty({ features, fields }: FileContent): Record<string, object> {
 }
 
 /** A schema that takes the events of a file. */
-export function schemaOf(content: FileContent): object {
+export function schemaOf(content: FileContent): Schema & Record<string, unknown> {
   const { features, fields } = content;
   const dates = (name: string): boolean => features.every(({ properties }) => ((properties?.[name] as string | undefined)?.length ?? 10) === 10);
-  const properties: Record<string, object> = { geometry: { format: geometryFormat(features), 'x-ogc-role': 'primary-geometry' }, ...idProperty(content) };
+  const properties: Schema['properties'] = { geometry: { format: geometryFormat(features), 'x-ogc-role': 'primary-geometry' }, ...idProperty(content) };
   // Each event must have the time of a collection.
   const time = fields.find(({ name, kind }) => kind === 'time' && features.every((feature) => feature.properties?.[name] !== undefined))?.name;
   for (const { name, kind } of fields) {
@@ -43,6 +55,12 @@ export function schemaOf(content: FileContent): object {
     properties[name] = { ...format, ...(name === time ? { 'x-ogc-role': 'primary-instant' } : {}) };
   }
   return { $schema: 'https://json-schema.org/draft/2020-12/schema', type: 'object', properties };
+}
+
+/** Whether a collection has all properties of a file as the file has them. */
+export function takes(there: Schema, { properties }: Schema): boolean {
+  const same = (a: Property | undefined, b: Property | undefined): boolean => (['type', 'format', 'readOnly', 'x-ogc-role'] as const).every((key) => a?.[key] === b?.[key]);
+  return Object.entries(properties).every(([name, property]) => same(there.properties[name], property));
 }
 
 /** The events as lines of NDJSON, in bodies of limited size. */
@@ -66,18 +84,43 @@ const nameOf = (file: string): string => file.replace(/(\.(geo)?jsonl?|\.ndjson|
 /** A name for a load. `randomUUID` is not there on pages without TLS. */
 const newKey = (): string => Array.from(crypto.getRandomValues(new Uint32Array(4)), (word) => word.toString(16)).join('');
 
-/** Loads a file. With the same key it may be repeated: what is there already is not written again. */
-async function load(file: MapFile, name: string, fresh: boolean, key: string, said: (done: number) => void, signal: AbortSignal): Promise<number> {
+/** Makes the collection of a file. Returns false if the name has one already, which takes the file. */
+async function makeFor(content: FileContent, path: string, signal: AbortSignal): Promise<boolean> {
+  const schema = schemaOf(content);
+  try {
+    // Only a new one: without the condition, an empty collection of someone else would get this schema.
+    await api.call(path, signal, { method: 'PUT', headers: { 'content-type': 'application/schema+json', 'if-none-match': '*' }, body: JSON.stringify(schema) });
+    return true;
+  } catch (error) {
+    if (!(error instanceof api.Problem) || error.status !== 412) throw error;
+  }
+  const there = await api.get<Schema>(`${path}/schema`, signal, 'application/schema+json, application/json');
+  if (!takes(there, schema)) throw new api.Problem('The name is taken', 'its collection lacks fields of the file, or has them with other types; choose another name, or load into that collection', 412, 'name');
+  return false;
+}
+
+/** Loads a file. With the same key it may be repeated: what is there already is not written again. `empty` has the collections that were made for it and hold nothing. */
+async function load(file: MapFile, name: string, fresh: boolean, key: string, empty: Set<string>, said: (done: number) => void, signal: AbortSignal): Promise<number> {
   const path = api.collectionPath(name);
-  if (fresh) await api.call(path, signal, { method: 'PUT', headers: { 'content-type': 'application/schema+json' }, body: JSON.stringify(schemaOf(file.content)) });
+  if (fresh && (await makeFor(file.content, path, signal))) empty.add(name);
   let [written, n] = [0, 0];
   for (const body of bodiesOf(file.content)) {
     const headers = { 'content-type': 'application/x-ndjson', 'idempotency-key': `${key}-${n++}` };
     const answer = (await (await api.call(`${path}/items`, signal, { method: 'POST', headers, body })).json()) as { written: number; duplicates: number };
+    empty.delete(name);
     written += answer.written + answer.duplicates;
     said(written);
   }
   return written;
+}
+
+/** Why a file was not loaded, with the collections that this leaves empty. No condition of the server makes it safe to remove them here: another client may be writing. */
+export function sayFailure(error: unknown, empty: ReadonlySet<string>, origin: string): string {
+  const why = error instanceof Error ? error.message : String(error);
+  // Without a refusal it is not known whether the events were written.
+  const refused = error instanceof api.Problem && error.status >= 400 && error.status < 500;
+  const left = refused ? [...empty].map((name) => `The collection ${name} is made, and empty: meridian drop ${name} --url ${origin} removes it`) : [];
+  return [why, ...left].join('. ');
 }
 
 /** Asks where to load a file, and loads it there. */
@@ -103,6 +146,7 @@ export async function askToLoad(app: App, file: MapFile): Promise<void> {
   draw();
   const stop = new AbortController();
   const key = newKey();
+  const empty = new Set<string>();
   $('load-cancel').onclick = () => dialog.close();
   dialog.onclose = () => stop.abort();
   go.disabled = false;
@@ -112,7 +156,7 @@ export async function askToLoad(app: App, file: MapFile): Promise<void> {
     const into = fresh ? name.value.trim() : target.value;
     if (!into) return name.focus();
     go.disabled = true;
-    load(file, into, fresh, key, (done) => (state.textContent = `${formatCount(done)} of ${formatCount(total)} written`), stop.signal).then(
+    load(file, into, fresh, key, empty, (done) => (state.textContent = `${formatCount(done)} of ${formatCount(total)} written`), stop.signal).then(
       (written) => {
         dialog.close();
         toast(`${formatCount(written)} events written to ${into}`);
@@ -121,7 +165,7 @@ export async function askToLoad(app: App, file: MapFile): Promise<void> {
       },
       (error: unknown) => {
         go.disabled = false;
-        if (!stop.signal.aborted) state.textContent = error instanceof Error ? error.message : String(error);
+        if (!stop.signal.aborted) state.textContent = sayFailure(error, empty, location.origin);
       },
     );
   };

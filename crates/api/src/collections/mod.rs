@@ -114,7 +114,8 @@ const TITLE_BYTES_MAX: usize = 1_000;
 const DESCRIPTION_BYTES_MAX: usize = 10_000;
 
 /// `PUT /collections/{c}`: creates a collection. If it exists with this schema, the request changes the settings that
-/// it names. If it exists with another schema and was never written to, it gets this one.
+/// it names. If it exists with another schema and was never written to, it gets this one. With `If-None-Match: *`, it
+/// is only created.
 pub async fn put(state: Scope, Path(name): Path<String>, context: Context, body: Body) -> Result<Response> {
     // Before the body is received: with an invalid name the request cannot succeed, whatever the schema.
     validate_name("collection", &name).map_err(|e| Problem::invalid_parameter("collection", e))?;
@@ -122,13 +123,16 @@ pub async fn put(state: Scope, Path(name): Path<String>, context: Context, body:
     let named = settings::take(&mut params)?;
     let confirmed = settings::take_confirmed(&mut params)?;
     params.finish()?;
+    let only_creates = settings::only_creates(&context.headers)?;
     let received = body::receive(&state, &context.headers, body).await?;
     let run = context.lease.run(&state, context.deadline(None, state.config.timeout_default)?).await?;
     // Built before `named` is moved: the audit line describes the request.
     let note = settings::note(&named, &[]);
     let put = blocking::run(run, move |_| {
         let schema = read_schema(&context.headers, &received.bytes)?;
-        if let Some(existing) = state.view().collection(&name).map_err(errors::store_problem)? {
+        // The condition is tested by the creation itself: any earlier answer may be outdated by then.
+        let existing = if only_creates { None } else { state.view().collection(&name).map_err(errors::store_problem)? };
+        if let Some(existing) = existing {
             // PUT is idempotent: a client that repeats it after a lost response must not get a conflict.
             if schema_json::same(&existing.schema(), &schema, &name) {
                 settings::put(&state, &*existing, named, confirmed)?;
@@ -153,6 +157,7 @@ pub async fn put(state: Scope, Path(name): Path<String>, context: Context, body:
             match e {
                 // The name belongs to a damaged collection that may hold events.
                 StoreError::Damaged(damaged) => errors::damaged_problem(&damaged).with_status(StatusCode::CONFLICT),
+                StoreError::Exists { .. } if only_creates => settings::exists(&name),
                 StoreError::Invalid(e) if e.field.as_deref() == Some("collection") => {
                     Problem::invalid_parameter("collection", e)
                 }

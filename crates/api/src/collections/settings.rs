@@ -183,6 +183,28 @@ pub fn changeable(state: &AppState, collection: &dyn Collection, named: Settings
     Ok(SettingsChange { durability: None, partitions: None, ..named })
 }
 
+/// Returns whether a PUT may only create a collection: `If-None-Match: *`.
+///
+/// # Errors
+/// 400 for a value that is not a list of tags: it must not be ignored. 501 for tags, which no creation tests.
+pub fn only_creates(headers: &HeaderMap) -> Result<bool> {
+    let name = header::IF_NONE_MATCH;
+    match Tags::of(headers, &name).map_err(|why| Problem::parameter(name.as_str(), why))? {
+        None => Ok(false),
+        Some(Tags::Any) => Ok(true),
+        Some(Tags::Listed(_)) => {
+            let detail = "the condition if-none-match is supported here only as *: send that, or leave it out";
+            Err(Problem::new(Kind::NotImplemented, detail).with("field", name.as_str()))
+        }
+    }
+}
+
+/// Returns the problem for a collection that exists and may only be created.
+pub fn exists(name: &str) -> Problem {
+    let detail = format!("there is a collection {name:?} already, and If-None-Match asks for none");
+    Problem::new(Kind::PreconditionFailed, detail)
+}
+
 /// Returns the definition that a change with `If-Match` replaces; `None` if it replaces any.
 ///
 /// # Errors

@@ -160,7 +160,7 @@ pub const ROUTES: &[Route] = &[
     route!(GET "/collections/{c}", read Collection, Interactive, Handler::of(collections::get);
         "getCollection" "Collections" "One collection", &["f", "If-None-Match"], None, 200 "Its extent, coordinate reference systems, settings and links.", json_or_page!("Collection")),
     route!(PUT "/collections/{c}", manage Collection, Write, Handler::of(collections::put);
-        "createCollection" "Collections" "Create a collection, or change the settings of an existing one", &["durability", "retention", "retention_bytes", "partitions", "confirm"], Some(SCHEMA_BODY), 201 "The collection is created.", json!("Collection")),
+        "createCollection" "Collections" "Create a collection, or change the settings of an existing one", &["durability", "retention", "retention_bytes", "partitions", "confirm", "If-None-Match"], Some(SCHEMA_BODY), 201 "The collection is created.", json!("Collection")),
     route!(PATCH "/collections/{c}", manage Collection, Write, Handler::of(collections::patch);
         "updateCollection" "Collections" "Change settings, add optional fields, or rename it", &["confirm", "If-Match"], Some(SETTINGS_BODY), 200 "The changed collection. If it was renamed, `Location` has its new URL.", json!("Collection")),
     route!(DELETE "/collections/{c}", manage Collection, Write, Handler::of(collections::delete);

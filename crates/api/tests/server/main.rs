@@ -24,6 +24,7 @@ mod compressed;
 mod conditional;
 mod confirmed;
 mod cors;
+mod creations;
 mod described;
 mod disconnects;
 mod events;

@@ -241,7 +241,7 @@ fn parameters() -> Value {
         ),
         (
             "If-None-Match",
-            "Tags (`ETag` of earlier responses). A read of the same state is answered with 304. A write is done only if the event has none of them; `*`: if there is none.",
+            "Tags (`ETag` of earlier responses). A read of the same state is answered with 304. A write is done only if the event has none of them; `*`: if there is no such event or collection. Else 412.",
         ),
         ("Range", "One range of bytes, such as `bytes=0-1023`. Several get the whole file."),
         ("If-Range", "A tag or date: the range counts only if the file is still the same."),
