@@ -131,7 +131,8 @@ pub async fn put(state: Scope, Path(name): Path<String>, context: Context, body:
     let put = blocking::run(run, move |_| {
         let schema = read_schema(&context.headers, &received.bytes)?;
         // The condition is tested by the creation itself: any earlier answer may be outdated by then.
-        let existing = if only_creates { None } else { state.view().collection(&name).map_err(errors::store_problem)? };
+        let existing =
+            if only_creates { None } else { state.view().collection(&name).map_err(errors::store_problem)? };
         if let Some(existing) = existing {
             // PUT is idempotent: a client that repeats it after a lost response must not get a conflict.
             if schema_json::same(&existing.schema(), &schema, &name) {
