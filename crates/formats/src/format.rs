@@ -4,6 +4,7 @@ mod foreign;
 mod magic;
 
 use crate::json::Json;
+use crate::utf16::as_utf8;
 use std::fmt;
 
 pub use foreign::ForeignFormat;
@@ -166,9 +167,11 @@ impl Format {
     }
 
     /// Guesses the format of a file from its first bytes (decompressed, some KiB are enough) and, if these are
-    /// ambiguous, from its name. `None` if nothing fits.
+    /// ambiguous, from its name. `None` if nothing fits. A text in UTF-16 has the format of the same text in UTF-8: its
+    /// reader decodes it, or names the encoding.
     pub fn detect(name: &str, first: &[u8]) -> Option<Format> {
-        let first = without_mark(first);
+        let text = as_utf8(first);
+        let first = without_mark(&text);
         if first.starts_with(b"PAR1") {
             return Some(Format::GeoParquet);
         }
@@ -180,10 +183,6 @@ impl Format {
             return found;
         }
         let named = name_hint(name);
-        // XML in UTF-16, which its reader decodes.
-        if let ([0xff, 0xfe, ..] | [0xfe, 0xff, ..], Some(Format::Kml | Format::Gpx)) = (first, named) {
-            return named;
-        }
         let start = first.iter().position(|b| !b.is_ascii_whitespace());
         match start.map(|at| first[at]) {
             Some(0x1e) => Some(Format::GeoJsonSeq),
@@ -207,7 +206,7 @@ impl Format {
     /// Returns the format of a file that is not read, by its content and name. Ask before [`Format::detect`], which
     /// takes some of these files for tables or lines of JSON.
     pub fn foreign(name: &str, first: &[u8]) -> Option<ForeignFormat> {
-        foreign::foreign(name, first)
+        foreign::foreign(name, &as_utf8(first))
     }
 
     /// Returns whether a file is read in place, by its name: it is read from its end, or has companion files.

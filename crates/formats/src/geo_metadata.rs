@@ -1,5 +1,6 @@
 //! Metadata of GeoParquet and GeoArrow about the geometry of a file.
 
+use crate::options::ReadOptions;
 use crate::reference::is_lon_lat;
 use arrow_schema::{DataType, Schema as ArrowSchema};
 use meridian_model::Invalid;
@@ -15,21 +16,23 @@ pub(crate) struct GeoColumns {
 }
 
 impl GeoColumns {
-    /// Reads the `geo` metadata of GeoParquet, if present, else the extension types of GeoArrow.
-    pub(crate) fn of(schema: &ArrowSchema, geo: Option<&str>) -> Result<GeoColumns, Invalid> {
+    /// Reads the `geo` metadata of GeoParquet, if present, else the extension types of GeoArrow. Checks only the column
+    /// that these options take.
+    pub(crate) fn of(schema: &ArrowSchema, geo: Option<&str>, options: &ReadOptions) -> Result<GeoColumns, Invalid> {
         let mut columns = GeoColumns::default();
         if let Some(text) = geo {
-            columns.read_geo(text)?;
+            columns.read_geo(text, options)?;
         }
         for field in schema.fields() {
             let extension = field.metadata().get("ARROW:extension:name").map(String::as_str);
-            if columns.geometry.is_none() && extension.is_some_and(|n| n.starts_with("geoarrow.") || n == "ogc.wkb") {
-                if let Some(text) = field.metadata().get("ARROW:extension:metadata")
+            if geo.is_none() && extension.is_some_and(|n| n.starts_with("geoarrow.") || n == "ogc.wkb") {
+                let declared = columns.geometry.get_or_insert_with(|| field.name().clone());
+                if options.geometry_of(declared) == Some(field.name().as_str())
+                    && let Some(text) = field.metadata().get("ARROW:extension:metadata")
                     && let Ok(metadata) = serde_json::from_str::<Value>(text)
                 {
                     check_crs(&metadata["crs"], field.name())?;
                 }
-                columns.geometry = Some(field.name().clone());
             }
             if is_box(field.data_type()) && !columns.covering.contains(field.name()) {
                 columns.covering.push(field.name().clone());
@@ -38,21 +41,27 @@ impl GeoColumns {
         Ok(columns)
     }
 
-    fn read_geo(&mut self, text: &str) -> Result<(), Invalid> {
+    fn read_geo(&mut self, text: &str, options: &ReadOptions) -> Result<(), Invalid> {
         let wrong = |what: &str| Invalid::field("geo", format!("the GeoParquet metadata {what}"));
         let geo: Value = serde_json::from_str(text).map_err(|_| wrong("is not JSON"))?;
         let primary = geo["primary_column"].as_str().ok_or_else(|| wrong("names no primary_column"))?;
-        let column = &geo["columns"][primary];
-        let encoding = column["encoding"].as_str().ok_or_else(|| wrong("does not say how the geometry is encoded"))?;
-        if !matches!(encoding, "WKB" | "point") {
-            return Err(Invalid::field(primary, format!("geometry encoded as {encoding}: expected WKB or point")));
+        let columns = &geo["columns"];
+        // A column that an option names need not be described: it may be text.
+        let taken = options.geometry_of(primary).filter(|name| *name == primary || columns[*name].is_object());
+        if let Some(name) = taken {
+            let column = &columns[name];
+            let encoding = column["encoding"].as_str();
+            let encoding = encoding.ok_or_else(|| wrong("does not say how the geometry is encoded"))?;
+            if !matches!(encoding, "WKB" | "point") {
+                return Err(Invalid::field(name, format!("geometry encoded as {encoding}: expected WKB or point")));
+            }
+            if column["edges"].as_str() == Some("spherical") {
+                return Err(Invalid::field(name, "edges on the sphere are not supported: expected planar edges"));
+            }
+            check_crs(&column["crs"], name)?;
         }
-        if column["edges"].as_str() == Some("spherical") {
-            return Err(Invalid::field(primary, "edges on the sphere are not supported: expected planar edges"));
-        }
-        check_crs(&column["crs"], primary)?;
         self.geometry = Some(primary.to_owned());
-        if let Some(covering) = column["covering"]["bbox"]["xmin"][0].as_str() {
+        if let Some(covering) = columns[primary]["covering"]["bbox"]["xmin"][0].as_str() {
             self.covering.push(covering.to_owned());
         }
         Ok(())
@@ -102,6 +111,10 @@ mod tests {
     use proptest::sample::select;
     use serde_json::json;
     use std::collections::HashMap;
+
+    fn of(schema: &ArrowSchema, geo: Option<&str>) -> Result<GeoColumns, Invalid> {
+        GeoColumns::of(schema, geo, &ReadOptions::default())
+    }
 
     /// A value of the metadata, and whether it is accepted.
     fn one_of(good: Vec<Value>, bad: Vec<Value>) -> impl Strategy<Value = (Value, bool)> {
@@ -167,7 +180,7 @@ mod tests {
             }
             let described = if is_there { name.clone() } else { format!("{name}x") };
             let geo = json!({"version": "1.1.0", "primary_column": name, "columns": {described: column}});
-            let read = GeoColumns::of(&ArrowSchema::empty(), Some(&geo.to_string()));
+            let read = of(&ArrowSchema::empty(), Some(&geo.to_string()));
             prop_assert_eq!(read.is_ok(), is_there && encoding.1 && edges.1 && crs.1, "{}", geo);
             if let Ok(read) = read {
                 prop_assert_eq!(read, GeoColumns { geometry: Some(name), covering: covering.into_iter().collect() });
@@ -177,11 +190,11 @@ mod tests {
         #[test]
         fn no_metadata_make_it_panic(geo in any_json(), cut in any::<prop::sample::Index>()) {
             let text = geo.to_string();
-            if let Ok(columns) = GeoColumns::of(&ArrowSchema::empty(), Some(&text)) {
+            if let Ok(columns) = of(&ArrowSchema::empty(), Some(&text)) {
                 prop_assert_eq!(columns.geometry.as_deref(), geo["primary_column"].as_str());
             }
             let cut = text.floor_char_boundary(cut.index(text.len()));
-            let _ = GeoColumns::of(&ArrowSchema::empty(), Some(&text[..cut]));
+            let _ = of(&ArrowSchema::empty(), Some(&text[..cut]));
         }
 
         /// Finds the geometry by the extension types of GeoArrow, if the file's own metadata do not name it.
@@ -204,7 +217,7 @@ mod tests {
             let boxes_of = boxes.iter().enumerate().map(|(i, sides)| Field::new(format!("b{i}"), box_of(*sides), true));
             let schema = ArrowSchema::new(geometry.chain(boxes_of).collect::<Vec<_>>());
             let first = kinds.iter().position(|(kind, _)| kind.starts_with("geoarrow.") || *kind == "ogc.wkb");
-            let read = GeoColumns::of(&schema, None);
+            let read = of(&schema, None);
             prop_assert_eq!(read.is_ok(), first.is_none_or(|first| kinds[first].1.1));
             if let Ok(read) = read {
                 prop_assert_eq!(read.geometry, first.map(|first| format!("g{first}")));

@@ -2,6 +2,7 @@
 
 use crate::error::{Fault, ReadError};
 use crate::options::{ReadOptions, Watch};
+use crate::utf16;
 use meridian_model::Invalid;
 use std::io::{self, Cursor, Read};
 use std::ops::Range;
@@ -119,8 +120,8 @@ impl Input {
         }
         // Small at first, as most requests are one event; a large input reaches full chunks within a few reads.
         self.chunk = (self.chunk * 2).min(CHUNK);
-        // The first fill waits for three bytes, so that a byte order mark is seen whole.
-        let wanted = if self.begun { 1 } else { 3 };
+        // The first fill waits for the bytes that show an encoding.
+        let wanted = if self.begun { 1 } else { utf16::HEAD_BYTES };
         let before = self.end;
         while !self.ended && self.end - before < wanted {
             match self.source.read(&mut self.buffer[self.end..]) {
@@ -134,19 +135,24 @@ impl Input {
         }
         if !self.begun {
             self.begun = true;
-            self.skip_byte_order_mark()?;
+            self.check_encoding()?;
         }
         Ok(self.end > before)
     }
 
-    fn skip_byte_order_mark(&mut self) -> Result<(), Fault> {
+    /// Skips the byte order mark of UTF-8, and refuses UTF-16.
+    fn check_encoding(&mut self) -> Result<(), Fault> {
         let first = self.available();
         if first.starts_with(&[0xef, 0xbb, 0xbf]) {
             self.start += 3;
-        } else if first.starts_with(&[0xff, 0xfe]) || first.starts_with(&[0xfe, 0xff]) {
-            return Err(Fault::stop(Invalid::new("the input is UTF-16: expected UTF-8").at_line(1)));
+            return Ok(());
         }
-        Ok(())
+        // A mark tells converters the order of the bytes; without it, the name must.
+        let found = utf16::marked(first).map(|_| "UTF-16").or_else(|| utf16::unmarked(first).map(|found| found.name()));
+        match found {
+            None => Ok(()),
+            Some(name) => Err(Fault::stop(Invalid::new(format!("the input is {name}: expected UTF-8")).at_line(1))),
+        }
     }
 
     /// Takes one record. `find` receives the record's bytes so far and the offset to continue from, and returns where
@@ -320,6 +326,11 @@ mod tests {
 
     #[test]
     fn other_encodings_are_named() {
-        assert!(matches!(lines(b"\xff\xfea\0b\0", 10), Err(Fault::Stop(_))));
+        for (bytes, name) in
+            [(&b"\xff\xfea\0b\0"[..], "UTF-16:"), (b"a\0b\0", "UTF-16LE:"), (b"\0a\0\n", "UTF-16BE:")]
+        {
+            let Err(Fault::Stop(error)) = lines(bytes, 10) else { panic!("expected a stop") };
+            assert!(error.to_string().contains(name), "{error}");
+        }
     }
 }

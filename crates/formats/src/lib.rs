@@ -36,6 +36,7 @@ mod roles;
 mod rows;
 mod shape;
 mod survey;
+mod utf16;
 mod values;
 mod wkb;
 mod wkb_out;

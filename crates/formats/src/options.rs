@@ -189,6 +189,20 @@ impl Default for ReadOptions {
     }
 }
 
+impl ReadOptions {
+    /// Returns the column of geometry to take from a file that declares this one; `None` if columns of longitude and
+    /// latitude are named.
+    pub(crate) fn geometry_of<'a>(&'a self, declared: &'a str) -> Option<&'a str> {
+        let of_points = self.lon.is_some() || self.lat.is_some();
+        (!of_points).then(|| self.geometry.as_deref().unwrap_or(declared))
+    }
+
+    /// Returns whether the geometry that a file declares is the place of its events: no option names another.
+    pub(crate) fn takes(&self, declared: &str) -> bool {
+        self.geometry_of(declared) == Some(declared)
+    }
+}
+
 /// Limits of one batch; the first one reached ends it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BatchLimits {

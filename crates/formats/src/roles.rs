@@ -138,13 +138,16 @@ impl Roles {
             return Ok(Role::Field(field));
         }
         if self.schema.geometry.is_some() {
-            if rank(name, LON).is_some() {
+            // Where an option names the place, no customary name is another one.
+            let by_points = options.lon.is_some() || options.lat.is_some();
+            let by_shape = options.geometry.is_some() && !by_points;
+            if !by_shape && rank(name, LON).is_some() {
                 return Ok(Role::Lon);
             }
-            if rank(name, LAT).is_some() {
+            if !by_shape && rank(name, LAT).is_some() {
                 return Ok(Role::Lat);
             }
-            if name == self.schema.geometry_name || rank(name, GEOMETRY).is_some() {
+            if !by_points && (name == self.schema.geometry_name || rank(name, GEOMETRY).is_some()) {
                 return Ok(Role::Geometry);
             }
         }
@@ -280,6 +283,11 @@ impl Roles {
             }
         }
     }
+}
+
+/// Returns the note on columns that are left out because of their types; `None` without any.
+pub(crate) fn left_out(names: &[String]) -> Option<String> {
+    (!names.is_empty()).then(|| format!("columns of types that are not kept are left out: {}", list(names)))
 }
 
 /// Formats a list of names for messages, truncated if there are too many.

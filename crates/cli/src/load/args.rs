@@ -90,7 +90,8 @@ pub struct LoadArgs {
     /// How to handle invalid events: refuse the input, skip them, or repair polygons and skip the rest
     #[arg(long, default_value = "refuse", value_parser = ["refuse", "skip", "repair"], help_heading = "Invalid events")]
     pub invalid: String,
-    /// File for the events that are left out, a JSON object a line: input, line (or feature, row), field, reason, event
+    /// File for the events that are left out, a JSON object a line: input, line (or feature, record, row), field, reason,
+    /// event
     #[arg(long, value_name = "FILE", help_heading = "Invalid events")]
     pub rejects: Option<PathBuf>,
     /// Drop heights and measures, which are not stored, instead of refusing events that have them

@@ -172,7 +172,8 @@ fn refusal(name: &str, head: &[u8]) -> Option<String> {
 /// Returns what the mistakes of a format are counted by: only a line of its own tells where an event is.
 fn unit(format: Format) -> &'static str {
     match format {
-        Format::GeoJsonSeq | Format::NdJson | Format::Csv | Format::Gdelt | Format::Nmea => "line",
+        Format::GeoJsonSeq => "record",
+        Format::NdJson | Format::Csv | Format::Gdelt | Format::Nmea => "line",
         Format::GeoJson | Format::Kml | Format::FlatGeobuf | Format::GeoPackage | Format::Shapefile => "feature",
         Format::GeoParquet | Format::Arrow => "row",
         Format::Gpx => "point",

@@ -1,7 +1,7 @@
 //! Handling of events that cannot be stored unchanged, and its report.
 
 use super::LoadArgs;
-use super::input_name::{STANDARD_INPUT, quoted};
+use super::input_name::{STANDARD_INPUT, quoted, recode};
 use crate::failure::Failure;
 use crate::output::remark;
 use crate::units::count_text;
@@ -94,6 +94,10 @@ pub fn hint(name: &str, error: &ReadError, options: &ReadOptions) -> String {
     let Invalid { detail, .. } = mistake;
     let file = quoted(name);
     let from = if name == STANDARD_INPUT { String::new() } else { format!(" {file}") };
+    let encoding = detail.strip_prefix("the input is ").and_then(|rest| rest.strip_suffix(": expected UTF-8"));
+    if let Some(encoding) = encoding {
+        return format!("\nthis converts it: {}", recode(name, &encoding.to_ascii_lowercase()));
+    }
     match mistake {
         Invalid { not_kept: true, .. } if detail.contains("height") => {
             "\n--drop-z loads it without heights and measures, and says how many there were".to_owned()
@@ -101,12 +105,9 @@ pub fn hint(name: &str, error: &ReadError, options: &ReadOptions) -> String {
         Invalid { not_kept: true, .. } => {
             "\n--drop-ids loads it without its ids, and says how many there were".to_owned()
         }
-        _ if detail.starts_with("the input is UTF-16") => {
-            format!("\nthis converts it: iconv -f utf-16 -t utf-8{from} > converted.txt")
-        }
         // The texts of a shapefile are in another file than its name says, and its error says how they are read.
         _ if detail.contains("is not UTF-8") && !detail.contains(".cpg") => {
-            format!("\nif the text is Latin-1, this converts it: iconv -f latin1 -t utf-8{from} > converted.txt")
+            format!("\nif the text is Latin-1, this converts it: {}", recode(name, "latin1"))
         }
         _ if detail.starts_with("an object: a property") => {
             format!(

@@ -3,6 +3,7 @@
 use crate::common::{Server, command, count_in_folder, counted, meridian};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 fn text(path: &Path) -> &str {
     path.to_str().unwrap()
@@ -252,13 +253,42 @@ fn a_feature_of_a_document_is_told_by_its_number_and_its_line() {
 }
 
 #[test]
+fn a_record_of_a_sequence_is_told_by_its_number_and_its_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, rejects) = (folder.path().join("spots.geojsons"), folder.path().join("rejects.ndjson"));
+    let spot = |lon: usize| feature(lon, &format!("{{\"type\":\"Point\",\n\"coordinates\":[{lon},2]}}"));
+    std::fs::write(&file, format!("\u{1e}{}\n\u{1e}{}\n", spot(1), spot(200))).unwrap();
+    let data = text(folder.path()).to_owned() + "/data";
+    let args = ["load", "spots", text(&file), "--data", &data, "--invalid", "skip", "--rejects", text(&rejects)];
+    meridian(&args).ended(0).says(&["  record 2: ", "(on line 3)"]);
+    let told: Value = serde_json::from_str(std::fs::read_to_string(&rejects).unwrap().trim()).unwrap();
+    assert_eq!((&told["record"], told.get("line")), (&Value::from(2), None));
+}
+
+#[test]
 fn utf_16_is_refused_with_the_command_that_converts_it() {
     let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("spots.csv");
-    let words = "\u{feff}lon,lat\n1,2\n".encode_utf16().flat_map(u16::to_le_bytes);
-    std::fs::write(&file, words.collect::<Vec<u8>>()).unwrap();
     let data = text(folder.path()).to_owned() + "/data";
-    let run = meridian(&["load", "spots", text(&file), "--data", &data]).ended(1);
-    let run = run.says(&["UTF-16", &format!("iconv -f utf-16 -t utf-8 {} > ", text(&file))]);
-    assert!(!run.err.contains("--invalid"), "{}", run.err);
+    let spot = feature(1, r#"{"type":"Point","coordinates":[1,2]}"#);
+    for (name, events) in [
+        ("spots.csv", "lon,lat\n1,2\n".to_owned()),
+        ("spots.ndjson", format!("{spot}\n{spot}\n")),
+        ("spots.geojson", format!("{{\"type\":\"FeatureCollection\",\"features\":[{spot}]}}")),
+        ("spots.geojsons", format!("\u{1e}{spot}\n")),
+    ] {
+        let file = folder.path().join(name);
+        for (mark, encoding) in [("\u{feff}", "utf-16"), ("", "utf-16le")] {
+            let words = format!("{mark}{events}");
+            std::fs::write(&file, words.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>()).unwrap();
+            let run = meridian(&["load", "spots", text(&file), "--data", &data]).ended(1);
+            let (input, ending) = (text(&file), name.trim_start_matches("spots"));
+            let run = run.says(&[&format!("iconv -f {encoding} -t utf-8 {input} > converted{ending}")]);
+            assert!(!run.err.contains("--invalid"), "{}", run.err);
+        }
+    }
+    let packed = folder.path().join("packed.csv.gz");
+    let pack = ["-c", r"printf 'a\0,\0b\0' | gzip > $0", text(&packed)];
+    assert!(Command::new("sh").args(pack).status().unwrap().success());
+    let run = meridian(&["load", "spots", text(&packed), "--data", &data]).ended(1);
+    run.says(&[&format!("gunzip -c {} | iconv -f utf-16le -t utf-8 > converted.csv", text(&packed))]);
 }

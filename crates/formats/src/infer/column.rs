@@ -29,6 +29,8 @@ pub(crate) struct Column {
     pub(super) trend: NumberTrend,
     /// Whether its type is a day.
     pub(crate) days: bool,
+    /// Whether its type is that of no field, only of a geometry: bytes or points.
+    pub(crate) only_shape: bool,
     /// Whether words in it can be declared to mean no value: unquoted cells of a table.
     pub(super) bare: bool,
     /// Whether its values are cells of a text table.
@@ -58,6 +60,7 @@ impl Column {
             ids: may_be_id.then(Ids::default),
             trend: NumberTrend::default(),
             days: false,
+            only_shape: false,
             bare: false,
             cells: false,
             texts: Vec::new(),

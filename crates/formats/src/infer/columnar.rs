@@ -7,7 +7,6 @@ use crate::error::Fault;
 use crate::geo_metadata::GeoColumns;
 use crate::options::{ReadOptions, Unknown};
 use crate::read::columnar::Batches;
-use crate::roles::list;
 use crate::survey::Survey;
 use crate::wkt;
 use arrow_array::{Array, ArrayRef};
@@ -18,7 +17,8 @@ use std::collections::BTreeSet;
 /// Inspects the rows of record batches.
 pub(crate) fn columnar(mut batches: impl Batches, options: &ReadOptions, cut: bool) -> Result<Guess, Fault> {
     let (schema, geo) = batches.open()?;
-    let geo = GeoColumns::of(&schema, geo.as_deref()).map_err(Fault::stop)?;
+    let geo = GeoColumns::of(&schema, geo.as_deref(), options).map_err(Fault::stop)?;
+    let set_aside = geo.geometry.as_deref().filter(|declared| !options.takes(declared));
     let mut guess = Guess::of_declared(geo.geometry.clone());
     let mut positions = Vec::new();
     let mut left_out = BTreeSet::new();
@@ -44,7 +44,8 @@ pub(crate) fn columnar(mut batches: impl Batches, options: &ReadOptions, cut: bo
         let rows = batch.num_rows().min(options.sample_rows - guess.events as usize);
         for (column, &position) in positions.iter().enumerate() {
             let name = guess.columns[column].name.clone();
-            let Some(values) = values(batch.column(position), &name, options)? else {
+            let may_lack = options.unknown == Unknown::Ignore || set_aside == Some(name.as_str());
+            let Some(values) = values(batch.column(position), &name, may_lack)? else {
                 left_out.insert(column);
                 continue;
             };
@@ -52,15 +53,13 @@ pub(crate) fn columnar(mut batches: impl Batches, options: &ReadOptions, cut: bo
             // A column has its type even if it has no value.
             guess.columns[column].days =
                 matches!(schema.field(position).data_type(), DataType::Date32 | DataType::Date64);
+            guess.columns[column].only_shape = matches!(values, Column::Binary(_) | Column::Points { .. });
             guess.columns[column].kinds |= if is_shape { kinds::SHAPE } else { kind_of_type(&values) };
             (0..rows).for_each(|row| note(&mut guess, column, &values, row, is_shape, options));
         }
         guess.events += rows as u64;
     }
-    if !left_out.is_empty() {
-        let names: Vec<String> = left_out.iter().map(|column| guess.columns[*column].name.clone()).collect();
-        guess.notes.push(format!("columns of types that are not kept are left out: {}", list(&names)));
-    }
+    guess.unkept = left_out.iter().map(|column| guess.columns[*column].name.clone()).collect();
     // From the last on, as each one moves those behind it.
     left_out.into_iter().rev().for_each(|column| drop(guess.columns.remove(column)));
     // Called last: a source may record notes while it is read.
@@ -68,13 +67,13 @@ pub(crate) fn columnar(mut batches: impl Batches, options: &ReadOptions, cut: bo
     Ok(guess)
 }
 
-/// Returns the values of a column; `None` if its type is not kept and unknown columns are left out.
-fn values(array: &ArrayRef, name: &str, options: &ReadOptions) -> Result<Option<Column>, Fault> {
+/// Returns the values of a column; `None` if its type is not kept and the column `may_lack`.
+fn values(array: &ArrayRef, name: &str, may_lack: bool) -> Result<Option<Column>, Fault> {
     match Column::of(array, name) {
         Ok(values) => Ok(Some(values)),
         // The type is kept, and a value is too large.
         Err(mistake) if *array.data_type() == DataType::UInt64 => Err(Fault::stop(mistake)),
-        Err(_) if options.unknown == Unknown::Ignore => Ok(None),
+        Err(_) if may_lack => Ok(None),
         Err(mistake) => {
             let detail = format!("{}: --ignore-unknown leaves it out", mistake.detail);
             Err(Fault::stop(Invalid { detail, ..mistake }))

@@ -4,8 +4,8 @@ use super::column::{Column, Ids};
 use super::{Inference, kinds, notes};
 use crate::error::Fault;
 use crate::instant;
-use crate::options::{Epoch, OnError, ReadOptions};
-use crate::roles::{FEATURE_ID, GEOMETRY, ID, INTERVALS, LAT, LON, PAIRS, TIME, rank};
+use crate::options::{Epoch, OnError, ReadOptions, Unknown};
+use crate::roles::{FEATURE_ID, GEOMETRY, ID, INTERVALS, LAT, LON, PAIRS, TIME, left_out, rank};
 use meridian_model::schema::NAME_BYTES_MAX;
 use meridian_model::{Field, FieldType, GeometryType, IdRole, Invalid, Schema, TimeRole, time};
 use std::collections::HashMap;
@@ -26,6 +26,8 @@ pub(crate) struct Guess {
     pub(crate) features: bool,
     /// The column that the file itself names as its geometry.
     declared: Option<String>,
+    /// Columns that are left out, as their types are not kept.
+    pub(crate) unkept: Vec<String>,
     /// Assumptions of the reader.
     pub(crate) notes: Vec<String>,
     /// The first event that was left out as invalid.
@@ -170,6 +172,7 @@ impl Guess {
         } else if self.are_ids(&ids_of_features) {
             schema.id = IdRole::Given;
         }
+        self.leave_out_shapes(options)?;
         // Computed after geometry and id have left the list: they are no longer columns, and the positions have
         // changed.
         let time = self.primary_instant(options);
@@ -204,7 +207,8 @@ impl Guess {
             schema.geometry_name = name;
         }
         schema.validate()?;
-        let mut notes = std::mem::take(&mut self.notes);
+        let mut notes: Vec<String> = left_out(&self.unkept).into_iter().collect();
+        notes.append(&mut self.notes);
         let has_own_shape = self.declared.is_some();
         notes.extend(notes::of(&self.columns, &schema, self.events, self.features, has_own_shape, options));
         Ok(Inference { schema, notes })
@@ -234,6 +238,8 @@ impl Guess {
     /// Removes the geometry from the columns that have it by these kinds.
     fn take_place(&mut self, schema: &mut Schema, options: &ReadOptions, kinds: impl Fn(&Column) -> u8) -> bool {
         let shape = |c: &Column| kinds(c) == kinds::SHAPE;
+        // Bytes that are no geometry have no readable value: they are left out if unknown columns are.
+        let is_readable = |c: &Column| c.shape.is_some() || options.unknown == Unknown::Refuse;
         let of_points = options.lon.is_some() || options.lat.is_some();
         // What the file says of itself goes before any name.
         let named = options.geometry.clone().or_else(|| self.declared.clone());
@@ -244,10 +250,27 @@ impl Guess {
             self.remove(lon.max(lat));
             self.remove(lon.min(lat));
             schema.geometry = Some(GeometryType::Point);
-        } else if let Some(at) = self.columns.iter().position(shape) {
+        } else if let Some(at) = self.columns.iter().position(|c| shape(c) && is_readable(c)) {
             self.take_shapes(at, schema);
         }
         schema.geometry.is_some()
+    }
+
+    /// Leaves out the columns that could only be the geometry, and are not. One that the file declares gives way to the
+    /// place that an option names; others are left out if unknown columns are.
+    fn leave_out_shapes(&mut self, options: &ReadOptions) -> Result<(), Invalid> {
+        let columns = std::mem::take(&mut self.columns);
+        let (shapes, others): (Vec<_>, Vec<_>) = columns.into_iter().partition(|column| column.only_shape);
+        self.columns = others;
+        for Column { name, .. } in shapes {
+            if options.unknown == Unknown::Refuse && self.declared.as_ref() != Some(&name) {
+                let detail = "bytes or points beside the place of events, which are not kept: --ignore-unknown leaves \
+                              them out";
+                return Err(Invalid::field(meridian_model::error::shorten(&name), detail));
+            }
+            self.unkept.push(name);
+        }
+        Ok(())
     }
 
     fn take_shapes(&mut self, at: usize, schema: &mut Schema) {

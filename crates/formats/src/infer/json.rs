@@ -6,9 +6,9 @@ use crate::error::Fault;
 use crate::input::Input;
 use crate::json::{Json, Number, Scalar};
 use crate::options::{OnError, ReadOptions};
-use crate::read::document::Features;
+use crate::read::document::{Features, placed};
 use crate::read::feature::{ObjectKind, object_kind};
-use crate::read::lines::{next_text, record};
+use crate::read::lines::{Framing, next_text, record};
 use crate::roles::{GEOMETRY, rank};
 use crate::shape;
 use crate::survey::Survey;
@@ -42,36 +42,38 @@ pub(crate) fn document(source: Box<dyn Read + Send>, options: &ReadOptions, cut:
 
 /// Inspects the records of NDJSON.
 pub(crate) fn ndjson(source: Box<dyn Read + Send>, options: &ReadOptions, cut: bool) -> Result<Guess, Fault> {
-    lines(source, options, (Some(false), false), cut)
+    lines(Input::new(source, options), options, (Framing::Lines, false), cut)
 }
 
 /// Inspects the records of a text sequence, which may have no separators.
 pub(crate) fn sequence(source: Box<dyn Read + Send>, options: &ReadOptions, cut: bool) -> Result<Guess, Fault> {
-    lines(source, options, (None, false), cut)
+    let input = Input::new(source, options).with_lines();
+    lines(input, options, (Framing::Sequence { separated: None }, false), cut)
 }
 
 /// Inspects the lines that a converter of another format makes.
 pub(crate) fn converted(source: Box<dyn Read + Send>, options: &ReadOptions, cut: bool) -> Result<Guess, Fault> {
-    lines(source, options, (Some(false), true), cut)
+    lines(Input::new(source, options), options, (Framing::Lines, true), cut)
 }
 
 fn lines(
-    source: Box<dyn Read + Send>,
+    mut input: Input,
     options: &ReadOptions,
-    (mut separated, is_converted): (Option<bool>, bool),
+    (mut framing, is_converted): (Framing, bool),
     cut: bool,
 ) -> Result<Guess, Fault> {
-    let mut input = Input::new(source, options);
     let mut guess = Guess::default();
     let mut line = 0;
     while guess.events < options.sample_rows as u64 {
-        let seen = next_text(&mut input, &mut separated, &mut line).and_then(|range| match range {
+        let seen = next_text(&mut input, &mut framing, &mut line).and_then(|range| match range {
             None => Ok(false),
             Some(range) => {
-                let text = record(input.bytes(range), is_converted)?;
-                whole(text, cut)?;
-                object(text, &mut guess, options)?;
-                Ok(true)
+                let text = record(input.bytes(range.clone()), is_converted).map_err(Fault::from);
+                let seen = text.and_then(|text| {
+                    whole(text, cut)?;
+                    object(text, &mut guess, options)
+                });
+                seen.map(|()| true).map_err(|fault| placed(fault, &input, range))
             }
         });
         match seen {

@@ -104,20 +104,24 @@ impl<B: Batches> ColumnEvents<B> {
             return Ok(());
         }
         let (arrow, geo) = self.batches.open()?;
-        let geo = GeoColumns::of(&arrow, geo.as_deref()).map_err(Fault::stop)?;
         let mut options = self.roles.options().clone();
-        let none_named = options.geometry.is_none() && options.lon.is_none();
+        let geo = GeoColumns::of(&arrow, geo.as_deref(), &options).map_err(Fault::stop)?;
         // A field of the schema takes precedence over the file's metadata about its columns.
-        let named = geo.geometry.filter(|name| none_named && self.roles.schema().field_index(name).is_none());
-        if self.roles.schema().geometry.is_some() && named.is_some() {
-            options.geometry = named;
+        let declared = geo.geometry.filter(|name| self.roles.schema().field_index(name).is_none());
+        // Another place that an option names takes precedence too.
+        let (taken, set_aside) = match declared {
+            Some(name) if options.takes(&name) => (Some(name), None),
+            other => (None, other),
+        };
+        if self.roles.schema().geometry.is_some() && taken.is_some() {
+            options.geometry = taken;
             self.roles = Roles::new(self.roles.schema().clone(), &options);
         }
         let kept: Vec<(usize, String)> = arrow
             .fields()
             .iter()
             .enumerate()
-            .filter(|(_, f)| !geo.covering.contains(f.name()))
+            .filter(|(_, f)| !geo.covering.contains(f.name()) && set_aside.as_ref() != Some(f.name()))
             .map(|(i, f)| (i, f.name().clone()))
             .collect();
         let names: Vec<String> = kept.iter().map(|(_, name)| name.clone()).collect();

@@ -124,17 +124,7 @@ impl Features {
         let range = self.value()?;
         self.last = Some(range.clone());
         let text = utf8(self.input.bytes(range.clone())).map_err(Fault::from);
-        text.and_then(|text| take(text, self.is_array)).map(Some).map_err(|fault| self.placed(fault, range))
-    }
-
-    /// Adds to a mistake in a feature the line of the feature, or of what is not JSON in it.
-    fn placed(&self, fault: Fault, feature: Range<usize>) -> Fault {
-        let Fault::Event(mistake) = fault else { return fault };
-        let not_json = utf8(self.input.bytes(feature.clone())).ok().and_then(|text| {
-            let mut json = Json::new(text);
-            json.skip().is_err().then(|| json.at())
-        });
-        Fault::Event(on_line(mistake, self.input.line_of(feature.start + not_json.unwrap_or(0))))
+        text.and_then(|text| take(text, self.is_array)).map(Some).map_err(|fault| placed(fault, &self.input, range))
     }
 
     /// Returns the bytes of the last feature returned.
@@ -275,6 +265,16 @@ impl Features {
     fn at(&self, mistake: Invalid) -> Fault {
         Fault::stop(on_line(mistake, self.input.line_here()).at_line(self.ordinal.max(1)))
     }
+}
+
+/// Adds to a mistake in a feature the line of the feature, or of what is not JSON in it, if the input counts its lines.
+pub(crate) fn placed(fault: Fault, input: &Input, feature: Range<usize>) -> Fault {
+    let Fault::Event(mistake) = fault else { return fault };
+    let not_json = utf8(input.bytes(feature.clone())).ok().and_then(|text| {
+        let mut json = Json::new(text);
+        json.skip().is_err().then(|| json.at())
+    });
+    Fault::Event(on_line(mistake, input.line_of(feature.start + not_json.unwrap_or(0))))
 }
 
 /// Adds the line in a document of several. Mistakes are counted by features: a document may be one line.

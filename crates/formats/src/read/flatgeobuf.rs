@@ -5,6 +5,7 @@ use crate::error::Fault;
 use crate::input::Input;
 use crate::options::{ReadOptions, Unknown};
 use crate::reference::{check_code, check_wkt, convert};
+use crate::roles::left_out;
 use crate::values::single;
 use crate::wkb_out::{Parts, Path, Position};
 use flatgeobuf::{
@@ -25,6 +26,10 @@ pub(crate) struct FlatGeobuf {
     options: ReadOptions,
     /// Each column: its name, its type in the file, and its index among the kept columns.
     columns: Vec<(String, ColumnType, Option<usize>)>,
+    /// Columns that are left out, as their types are not kept.
+    left_out: Vec<String>,
+    /// Whether the geometry is read: no option names another place.
+    takes_geometry: bool,
     shape: GeometryType,
     heights: bool,
     ordinal: u64,
@@ -38,6 +43,8 @@ impl FlatGeobuf {
             input: Input::new(source, options),
             options: options.clone(),
             columns: Vec::new(),
+            left_out: Vec::new(),
+            takes_geometry: true,
             shape: GeometryType::Unknown,
             heights: false,
             ordinal: 0,
@@ -56,12 +63,6 @@ impl FlatGeobuf {
     }
 
     fn read_header(&mut self, header: &Header<'_>) -> Result<Vec<(String, Kind)>, Invalid> {
-        if let Some(crs) = header.crs() {
-            match crs.wkt() {
-                Some(wkt) if crs.code() <= 0 => check_wkt(wkt)?,
-                _ => check_code(crs.org().unwrap_or("EPSG"), i64::from(crs.code()))?,
-            }
-        }
         self.shape = header.geometry_type();
         self.heights = header.has_z() || header.has_m();
         self.announced = header.features_count();
@@ -79,7 +80,10 @@ impl FlatGeobuf {
                 ColumnType::Float | ColumnType::Double => Some(Kind::Float),
                 ColumnType::Bool => Some(Kind::Bool),
                 ColumnType::String | ColumnType::Json | ColumnType::DateTime => Some(Kind::Text),
-                _ if self.options.unknown == Unknown::Ignore => None,
+                _ if self.options.unknown == Unknown::Ignore => {
+                    self.left_out.push(column.name().to_owned());
+                    None
+                }
                 _ => {
                     let detail = "a column of bytes, which is not kept: --ignore-unknown leaves it out";
                     return Err(Invalid::field(shorten(column.name()), detail));
@@ -93,6 +97,15 @@ impl FlatGeobuf {
             name.truncate(name.floor_char_boundary(meridian_model::schema::NAME_BYTES_MAX * 2));
             self.columns.push((name.clone(), column.type_(), kind.map(|_| kept.len())));
             kept.extend(kind.map(|kind| (name, kind)));
+        }
+        self.takes_geometry = self.options.takes(&kept[0].0);
+        if self.takes_geometry
+            && let Some(crs) = header.crs()
+        {
+            match crs.wkt() {
+                Some(wkt) if crs.code() <= 0 => check_wkt(wkt)?,
+                _ => check_code(crs.org().unwrap_or("EPSG"), i64::from(crs.code()))?,
+            }
         }
         Ok(kept)
     }
@@ -147,7 +160,8 @@ impl Source for FlatGeobuf {
         if feature.columns().is_some_and(|own| !own.is_empty()) {
             return Err(Invalid::new(format!("the feature has columns of its own: {}", convert())).into());
         }
-        if let Some(geometry) = feature.geometry()
+        if self.takes_geometry
+            && let Some(geometry) = feature.geometry()
             && let Some(parts) = self.parts(&geometry)?
         {
             row.set(0, Cell::Shape(&parts.wkb()))?;
@@ -156,6 +170,10 @@ impl Source for FlatGeobuf {
             self.properties(properties.bytes(), row)?;
         }
         Ok(true)
+    }
+
+    fn notes(&self) -> Vec<String> {
+        left_out(&self.left_out).into_iter().collect()
     }
 }
 

@@ -6,6 +6,7 @@ use crate::error::{Fault, ReadError};
 use crate::instant;
 use crate::options::{ReadOptions, Unknown};
 use crate::reference::{INPUT, check_code, check_wkt, convert};
+use crate::roles::left_out;
 use crate::values::blame;
 use jiff::tz::TimeZone;
 use meridian_model::civil::DAY_US;
@@ -42,6 +43,8 @@ pub(crate) struct GeoPackage {
     options: ReadOptions,
     query: String,
     columns: Vec<(String, Kind)>,
+    /// Columns that are left out, as their types are not kept.
+    left_out: Vec<String>,
     /// Rows read and not yet returned, and the id of the last row read.
     page: VecDeque<Vec<Value>>,
     last: i64,
@@ -56,6 +59,7 @@ impl GeoPackage {
             options: options.clone(),
             query: String::new(),
             columns: Vec::new(),
+            left_out: Vec::new(),
             page: VecDeque::new(),
             last: i64::MIN,
             more: true,
@@ -111,7 +115,8 @@ impl GeoPackage {
         super::layer_of(&names, self.options.layer.as_deref()).map_err(Fault::stop)
     }
 
-    /// Returns the name of a layer's geometry column, if it has one. Its reference system must be supported.
+    /// Returns the name of a layer's geometry column, if it has one. Its reference system must be supported if the
+    /// geometry is taken.
     fn geometry(&self, connection: &Connection, layer: &str) -> Result<Option<String>, Fault> {
         let found = connection.query_row(
             "SELECT column_name, srs_id FROM gpkg_geometry_columns WHERE table_name = ?1",
@@ -134,7 +139,7 @@ impl GeoPackage {
         };
         match system {
             // By the standard, 0 and -1 stand for an unknown system.
-            _ if srs <= 0 => {}
+            _ if srs <= 0 || !self.options.takes(&column) => {}
             Ok((organization, code, definition)) => {
                 let by_code = if code > 0 { check_code(&organization, code) } else { Err(unknown()) };
                 by_code.or_else(|refusal| check_wkt(&definition).map_err(|_| refusal)).map_err(Fault::stop)?;
@@ -202,7 +207,7 @@ impl Source for GeoPackage {
             }
             match kind_of(&kind) {
                 Some(kind) => self.columns.push((name, kind)),
-                None if self.options.unknown == Unknown::Ignore => {}
+                None if self.options.unknown == Unknown::Ignore => self.left_out.push(name),
                 None => {
                     let detail = format!(
                         "a column of type {}, which is not kept: --ignore-unknown leaves it out",
@@ -212,7 +217,12 @@ impl Source for GeoPackage {
                 }
             }
         }
-        let names: String = self.columns.iter().map(|(name, _)| format!(", {}", quoted(name))).collect();
+        let selected = |(name, kind): &(String, Kind)| match kind {
+            // Set aside, and not read.
+            Kind::Shape if !self.options.takes(name) => ", NULL".to_owned(),
+            _ => format!(", {}", quoted(name)),
+        };
+        let names: String = self.columns.iter().map(selected).collect();
         let layer = quoted(&layer);
         self.query =
             format!("SELECT {row_number}{names} FROM {layer} WHERE {row_number} > ?1 ORDER BY {row_number} LIMIT ?2");
@@ -229,6 +239,10 @@ impl Source for GeoPackage {
             set(row, i, *kind, value).map_err(|e| blame(e, name))?;
         }
         Ok(true)
+    }
+
+    fn notes(&self) -> Vec<String> {
+        left_out(&self.left_out).into_iter().collect()
     }
 }
 

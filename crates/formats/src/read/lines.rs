@@ -1,5 +1,6 @@
 //! One JSON value per record: NDJSON (one per line) and GeoJSON text sequences (RFC 8142).
 
+use super::document::placed;
 use super::feature::FeatureSetter;
 use super::{Records, Step, json_or_text};
 use crate::error::Fault;
@@ -18,16 +19,25 @@ const SEPARATOR: u8 = 0x1e;
 /// are the input itself it means nothing.
 pub(super) const FAULT: char = '\u{15}';
 
+/// How the records of an input are told apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Framing {
+    /// One a line, counted by lines.
+    Lines,
+    /// A text sequence, counted by records. Whether these follow separators is known after the first byte.
+    Sequence { separated: Option<bool> },
+}
+
 /// Features or flat objects, one a line or after each separator.
 pub(crate) struct Lines {
     input: Input,
     setter: FeatureSetter,
-    /// Whether records follow separators; known after the first byte.
-    separated: Option<bool>,
+    framing: Framing,
     /// Whether the lines come from a converter, which may mark them.
     is_converted: bool,
     /// What the converter did not take.
     unread: SharedUnread,
+    /// The last line, or record of a sequence, from 1.
     line: u64,
     /// Position in the input of the last record read.
     last: Range<usize>,
@@ -38,7 +48,7 @@ impl Lines {
         let input = Input::new(source, options);
         let setter = FeatureSetter::new(schema, options);
         let unread = SharedUnread::default();
-        Lines { input, setter, separated: Some(false), is_converted: false, unread, line: 0, last: 0..0 }
+        Lines { input, setter, framing: Framing::Lines, is_converted: false, unread, line: 0, last: 0..0 }
     }
 
     /// Reads the lines that a converter of another format makes.
@@ -53,19 +63,20 @@ impl Lines {
 
     /// Reads a text sequence; one without separators is read line by line, as several programs write it.
     pub(crate) fn sequence(source: Box<dyn Read + Send>, schema: Arc<Schema>, options: &ReadOptions) -> Lines {
-        Lines { separated: None, ..Lines::ndjson(source, schema, options) }
+        let lines = Lines::ndjson(source, schema, options);
+        Lines { input: lines.input.with_lines(), framing: Framing::Sequence { separated: None }, ..lines }
     }
 }
 
 impl Records for Lines {
     fn next(&mut self, builder: &mut BatchBuilder) -> Result<Step, Fault> {
-        let setter = &mut self.setter;
-        match next_text(&mut self.input, &mut self.separated, &mut self.line)? {
+        match next_text(&mut self.input, &mut self.framing, &mut self.line)? {
             None => Ok(Step::End),
             Some(range) => {
                 self.last = range.clone();
-                setter.object(record(self.input.bytes(range), self.is_converted)?, builder)?;
-                Ok(Step::Event)
+                let text = record(self.input.bytes(range.clone()), self.is_converted);
+                let set = text.and_then(|text| self.setter.object(text, builder));
+                set.map(|()| Step::Event).map_err(|mistake| placed(mistake.into(), &self.input, range))
             }
         }
     }
@@ -97,19 +108,14 @@ pub(crate) fn record(bytes: &[u8], is_converted: bool) -> Result<&str, Invalid> 
 /// Returns the next record that is not blank; counts lines, or records in a sequence.
 pub(crate) fn next_text(
     input: &mut Input,
-    separated: &mut Option<bool>,
+    framing: &mut Framing,
     line: &mut u64,
 ) -> Result<Option<Range<usize>>, Fault> {
-    let separated = match *separated {
-        Some(known) => known,
-        None => {
-            let found = input.next_byte()? == Some(SEPARATOR);
-            *separated = Some(found);
-            found
-        }
-    };
+    if *framing == (Framing::Sequence { separated: None }) {
+        *framing = Framing::Sequence { separated: Some(input.next_byte()? == Some(SEPARATOR)) };
+    }
     loop {
-        let range = if separated {
+        let range = if *framing == (Framing::Sequence { separated: Some(true) }) {
             // RFC 8142 allows consecutive separators; a record is the text between two.
             while input.next_byte()? == Some(SEPARATOR) {
                 input.consume(1);
@@ -124,8 +130,10 @@ pub(crate) fn next_text(
             input.line(*line + 1)?
         };
         let Some(range) = range else { return Ok(None) };
-        *line += 1;
-        if !input.bytes(range.clone()).trim_ascii().is_empty() {
+        let is_blank = input.bytes(range.clone()).trim_ascii().is_empty();
+        // A blank line is a line, and no record.
+        *line += u64::from(!is_blank || *framing == Framing::Lines);
+        if !is_blank {
             return Ok(Some(range));
         }
     }

@@ -1,7 +1,8 @@
 //! The text of an XML document as UTF-8, which the parser expects.
 
 use crate::compress::peek;
-use encoding_rs::{Decoder, DecoderResult, Encoding, UTF_8, UTF_16BE, UTF_16LE};
+use crate::utf16;
+use encoding_rs::{Decoder, DecoderResult, Encoding, UTF_8};
 use memchr::memmem;
 use meridian_model::Invalid;
 use meridian_model::error::shorten;
@@ -63,10 +64,9 @@ fn encoding_of(head: &[u8]) -> Result<&'static Encoding, Invalid> {
     if let Some((marked, _)) = Encoding::for_bom(head) {
         return Ok(marked);
     }
-    match head {
-        [b'<', 0, ..] => return Ok(UTF_16LE),
-        [0, b'<', ..] => return Ok(UTF_16BE),
-        _ => {}
+    // XML 1.0, appendix F: the first two characters, "<?" or the first of an element, show the order of the bytes.
+    if let Some(shown) = utf16::unmarked(head) {
+        return Ok(shown);
     }
     let Some(label) = declared(head) else { return Ok(UTF_8) };
     // A declaration that reads as ASCII is not in UTF-16, whatever it says: such a document counts as UTF-8.

@@ -107,6 +107,31 @@ fn mistakes_are_collected_or_stop_the_reading() {
 }
 
 #[test]
+fn mistakes_in_a_sequence_are_counted_by_records_and_have_their_lines() {
+    let good = r#"{"type":"Feature","geometry":null,"properties":{"n":1}}"#;
+    let schema = inferred(Format::GeoJsonSeq, good);
+    let tall = good.replace(',', ",\n");
+    let (wrong, broken) = (tall.replace('1', "\"x\""), tall.replace('1', "?"));
+    let separated = format!("\u{1e}{tall}\n\u{1e}\u{1e}\n{wrong}\n\u{1e}{broken}\n");
+    // Without separators a record is a line.
+    let lines = format!("{good}\n\n{}\n{}\n", good.replace('1', "\"x\""), good.replace('1', "?"));
+    for (text, at) in [
+        (separated, [(2, "(on line 5)"), (3, "(on line 10)")]),
+        (lines, [(2, "(on line 3)"), (3, "(on line 4)")]),
+    ] {
+        let Err(ReadError::Invalid(mistakes)) = read(Format::GeoJsonSeq, &text, &schema) else { panic!("{text}") };
+        let found: Vec<_> = mistakes.iter().map(|mistake| mistake.line).collect();
+        assert_eq!(found, at.map(|(record, _)| Some(record)), "{text}");
+        for (mistake, (_, line)) in mistakes.iter().zip(at) {
+            assert!(mistake.detail.ends_with(line), "{mistake}");
+        }
+        let guess = infer(Format::GeoJsonSeq, Box::new(Cursor::new(text)), &ReadOptions::default());
+        let error = guess.unwrap_err().to_string();
+        assert!(error.contains(at[1].1), "{error}");
+    }
+}
+
+#[test]
 fn a_sample_cut_off_anywhere_gives_the_same_schema() {
     let feature = |i: usize| {
         format!(

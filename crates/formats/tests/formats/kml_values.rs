@@ -73,12 +73,19 @@ fn texts_are_read_in_the_encoding_that_is_declared_or_marked() {
         utf16(&marked, u16::to_le_bytes),
         utf16(&marked, u16::to_be_bytes),
         utf16(&document(""), u16::to_le_bytes),
+        utf16(&document("<?xml version=\"1.0\"?>"), u16::to_le_bytes),
+        utf16(&document("<?xml version=\"1.0\"?>"), u16::to_be_bytes),
     ] {
         let batch = read_bytes(&bytes).unwrap_or_else(|e| panic!("{:x?}: {e}", &bytes[..40]));
         assert!(value(&batch, "name", 0).contains(&name), "{:x?}", &bytes[..40]);
     }
-    for name in ["a.kml", "a.gpx"] {
-        assert_eq!(Format::detect(name, &utf16(&marked, u16::to_le_bytes)), Format::from_name(&name[2..]));
+    // With a byte order mark and without, the content tells the format, as in UTF-8.
+    for document in [marked.clone(), document("<?xml version=\"1.0\"?>"), document("")] {
+        for (text, format) in [(document.clone(), Format::Kml), (document.replace("kml>", "gpx>"), Format::Gpx)] {
+            for bytes in [utf16(&text, u16::to_le_bytes), utf16(&text, u16::to_be_bytes)] {
+                assert_eq!((Format::foreign("a", &bytes), Format::detect("a", &bytes)), (None, Some(format)));
+            }
+        }
     }
     for (bytes, said) in [
         (latin1(&document("")), "is not UTF-8"),

@@ -3,7 +3,7 @@
 use crate::common::point;
 use crate::common::shown::value;
 use arrow_array::{ArrayRef, BinaryArray, RecordBatch, StringArray};
-use meridian_formats::{BatchLimits, Format, ReadError, ReadOptions, infer_path, reader_of_path};
+use meridian_formats::{BatchLimits, Format, ReadError, ReadOptions, Unknown, infer_path, reader_of_path};
 use meridian_model::Batch;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -145,5 +145,44 @@ fn the_geometry_that_a_file_declares_goes_before_a_text_of_that_name() {
         assert_eq!(value(&batch, "geometry", 0), "\"POINT (1 2)\"", "{format}");
         // No option takes the text in its place.
         assert_eq!(infer_path(format, &file, &ReadOptions::default()).unwrap().notes, Vec::<String>::new(), "{format}");
+    }
+}
+
+#[cfg(feature = "flatgeobuf")]
+#[test]
+fn the_geometry_that_a_file_declares_gives_way_to_a_named_column_and_bytes_are_left_out_if_asked() {
+    let folder = tempfile::tempdir().unwrap();
+    let gpkg = written_with(folder.path(), "GPKG", "gpkg", r#"{"place":"POINT (1 2)"}"#);
+    let database = rusqlite::Connection::open(&gpkg).unwrap();
+    database.execute_batch("ALTER TABLE events ADD COLUMN photo BLOB").unwrap();
+    let fgb = gpkg.with_extension("fgb");
+    let run = Command::new("ogr2ogr").args(["-f", "FlatGeobuf"]).arg(&fgb).arg(&gpkg).output().unwrap();
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    // The system of a geometry that is set aside does not matter.
+    database.execute_batch("PRAGMA foreign_keys = OFF; UPDATE gpkg_geometry_columns SET srs_id = 99999").unwrap();
+    let with_photo = r#"{"place":"POINT (1 2)","photo":"a"}"#;
+    let shp = written_with(folder.path(), "ESRI Shapefile", "shp", with_photo);
+    std::fs::write(shp.with_extension("prj"), "PROJCS[\"ETRS89 / UTM zone 32N\"]").unwrap();
+    // The second field becomes a memo, whose text is in another file.
+    let mut table = std::fs::read(shp.with_extension("dbf")).unwrap();
+    table[32 + 32 + 11] = b'M';
+    std::fs::write(shp.with_extension("dbf"), table).unwrap();
+    let named = ReadOptions { geometry: Some("place".to_owned()), ..ReadOptions::default() };
+    let ignores = ReadOptions { unknown: Unknown::Ignore, ..named.clone() };
+    for (format, file, declared) in [
+        (Format::GeoPackage, gpkg, "geom"),
+        (Format::FlatGeobuf, fgb, "geometry"),
+        (Format::Shapefile, shp, "geometry"),
+    ] {
+        let refusal = infer_path(format, &file, &named).unwrap_err().to_string();
+        assert!(refusal.contains("photo") && refusal.contains("--ignore-unknown"), "{format}: {refusal}");
+        let found = infer_path(format, &file, &ignores).unwrap();
+        for name in ["photo", declared] {
+            let is_said = found.notes.iter().any(|note| note.ends_with(&format!("left out: {name}")));
+            assert!(is_said, "{format} {name}: {:?}", found.notes);
+        }
+        let mut events = reader_of_path(format, &file, found.schema.into(), &ignores).unwrap();
+        let batch = events.next_batch(&BatchLimits::default()).unwrap().unwrap();
+        assert_eq!(batch.geometry(0), Some(point(1.0, 2.0)), "{format}");
     }
 }

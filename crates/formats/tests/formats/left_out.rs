@@ -1,9 +1,10 @@
 //! Input that is not stored is refused, repaired or left out, and always reported.
 
 use arrow_array::{ArrayRef, BinaryArray, FixedSizeListArray, Float64Array, RecordBatch, StringArray, StructArray};
-use arrow_schema::{DataType, Field as ArrowField};
+use arrow_schema::{DataType, Field as ArrowField, Schema as ArrowSchema};
 use meridian_formats::{BatchLimits, Format, OnError, ReadError, ReadOptions, Rejects, Report, Unknown, infer, reader};
 use meridian_model::{Batch, FieldColumn, Invalid, Schema, geometry, schema_spec};
+use std::collections::HashMap;
 use std::io::Cursor;
 use std::sync::{Arc, Mutex};
 
@@ -123,6 +124,79 @@ fn columns_of_types_that_are_not_kept_are_refused_or_left_out_and_named() {
         assert_eq!(fields, ["n", "x"], "{format}");
         let (batch, _) = read(format, &bytes, &Arc::new(found.schema.clone()), &ignores).unwrap();
         assert_eq!(batch.rows(), 1, "{format}");
+    }
+}
+
+/// A row in a file of each columnar format: the declared geometry `geom` in another reference system, a text `wkt`,
+/// bytes `photo`, and two numbers.
+fn with_declared(columns: &[usize]) -> [(Format, Vec<u8>); 2] {
+    let bytes = |bytes: &[u8]| Arc::new(BinaryArray::from(vec![bytes])) as ArrayRef;
+    let number = |x: f64| Arc::new(Float64Array::from(vec![x])) as ArrayRef;
+    let values: Vec<ArrayRef> = vec![
+        bytes(&wkb(1)[..21]),
+        Arc::new(StringArray::from(vec!["POINT (3 4)"])),
+        bytes(b"\xff\xd8"),
+        number(5.0),
+        number(6.0),
+    ];
+    let marks = [("ARROW:extension:name", "geoarrow.wkb"), ("ARROW:extension:metadata", r#"{"crs":"EPSG:3857"}"#)];
+    let marks = HashMap::from(marks.map(|(key, value)| (key.to_owned(), value.to_owned())));
+    let fields: Vec<ArrowField> = ["geom", "wkt", "photo", "east", "north"]
+        .iter()
+        .zip(&values)
+        .map(|(name, values)| ArrowField::new(*name, values.data_type().clone(), true))
+        .map(|field| if field.name() == "geom" { field.with_metadata(marks.clone()) } else { field })
+        .collect();
+    let batch = RecordBatch::try_new(Arc::new(ArrowSchema::new(fields)), values).unwrap().project(columns).unwrap();
+    let mut stream = arrow_ipc::writer::StreamWriter::try_new(Vec::new(), &batch.schema()).unwrap();
+    stream.write(&batch).unwrap();
+    let mut file = parquet::arrow::ArrowWriter::try_new(Vec::new(), batch.schema(), None).unwrap();
+    if columns.contains(&0) {
+        let geo = r#"{"primary_column":"geom","columns":{"geom":{"encoding":"WKB","crs":"EPSG:3857"}}}"#;
+        file.append_key_value_metadata(parquet::file::metadata::KeyValue::new("geo".to_owned(), geo.to_owned()));
+    }
+    file.write(&batch).unwrap();
+    [(Format::Arrow, stream.into_inner().unwrap()), (Format::GeoParquet, file.into_inner().unwrap())]
+}
+
+#[test]
+fn a_declared_geometry_gives_way_to_the_place_that_an_option_names_and_other_bytes_are_left_out_if_asked() {
+    let named = |name: &str| Some(name.to_owned());
+    let by_shape = ReadOptions { geometry: named("wkt"), ..ReadOptions::default() };
+    let by_points = ReadOptions { lon: named("east"), lat: named("north"), ..ReadOptions::default() };
+    for (format, bytes) in with_declared(&[0, 1, 2, 3, 4]) {
+        let look = |options: &ReadOptions| infer(format, Box::new(Cursor::new(bytes.clone())), options);
+        let refusal = look(&ReadOptions::default()).unwrap_err().to_string();
+        assert!(refusal.contains("EPSG:3857"), "{format}: {refusal}");
+        for (options, place) in [(&by_shape, (3.0, 4.0)), (&by_points, (5.0, 6.0))] {
+            let refusal = look(options).unwrap_err().to_string();
+            assert!(refusal.contains("photo") && refusal.contains("--ignore-unknown"), "{format}: {refusal}");
+            let ignores = ReadOptions { unknown: Unknown::Ignore, ..options.clone() };
+            let found = look(&ignores).unwrap();
+            let is_said = found.notes.iter().any(|note| note.ends_with("left out: geom, photo"));
+            assert!(is_said, "{format}: {:?}", found.notes);
+            let (batch, _) = read(format, &bytes, &Arc::new(found.schema), &ignores).unwrap();
+            assert_eq!(batch.geometry(0), Some(geo_types::Point::from(place).into()), "{format}");
+        }
+        // A collection that has the place already takes it alike.
+        let points = schema("east:Double,north:Double,*wkt:Point");
+        let (batch, _) = read(format, &bytes, &points, &ReadOptions { unknown: Unknown::Ignore, ..by_shape.clone() })
+            .unwrap_or_else(|e| panic!("{format}: {e}"));
+        assert_eq!(batch.geometry(0), Some(geo_types::Point::new(3.0, 4.0).into()), "{format}");
+    }
+    // Without other bytes the option of the place is enough.
+    for (format, bytes) in with_declared(&[0, 1]) {
+        let found = infer(format, Box::new(Cursor::new(bytes.clone())), &by_shape).unwrap();
+        assert!(found.notes.iter().any(|note| note.ends_with("left out: geom")), "{format}: {:?}", found.notes);
+        let (batch, _) = read(format, &bytes, &Arc::new(found.schema), &by_shape).unwrap();
+        assert_eq!(batch.geometry(0), Some(geo_types::Point::new(3.0, 4.0).into()), "{format}");
+    }
+    // Bytes that are no geometry are no place either.
+    let ignores = ReadOptions { unknown: Unknown::Ignore, ..ReadOptions::default() };
+    for (format, bytes) in with_declared(&[2, 3]) {
+        let found = infer(format, Box::new(Cursor::new(bytes.clone())), &ignores).unwrap();
+        assert_eq!(found.schema.geometry, None, "{format}");
+        assert_eq!(read(format, &bytes, &Arc::new(found.schema), &ignores).unwrap().0.rows(), 1, "{format}");
     }
 }
 

@@ -3,6 +3,7 @@
 use super::encoding::TextEncoding;
 use crate::error::Fault;
 use crate::input::Input;
+use crate::options::Unknown;
 use crate::read::table::{Cell, Kind, Row};
 use crate::reference::convert;
 use crate::values::blame;
@@ -21,6 +22,8 @@ const NAME_BYTES: usize = 10;
 pub(super) struct Dbf {
     input: Input,
     fields: Vec<Field>,
+    /// Names of the fields that are left out, as their types are not kept.
+    pub(super) left_out: Vec<String>,
     encoding: TextEncoding,
     record_bytes: usize,
     records: u64,
@@ -46,8 +49,8 @@ struct Field {
 }
 
 impl Dbf {
-    /// Reads the header; `encoding` is the text of the `.cpg` file.
-    pub(super) fn open(mut input: Input, encoding: Option<&str>) -> Result<Dbf, Fault> {
+    /// Reads the header; `encoding` is the text of the `.cpg` file, `unknown` the treatment of types that are not kept.
+    pub(super) fn open(mut input: Input, encoding: Option<&str>, unknown: Unknown) -> Result<Dbf, Fault> {
         let what = "the header of the .dbf file";
         let stop = |detail: &str| Fault::stop(Invalid::new(detail));
         let header = input.needed(HEADER_BYTES, 1, what)?;
@@ -61,7 +64,7 @@ impl Dbf {
         }
         let rest = input.needed(header_bytes - HEADER_BYTES, 1, what)?;
         let encoding = TextEncoding::of(encoding, language);
-        let mut fields = Vec::new();
+        let (mut fields, mut left_out) = (Vec::new(), Vec::new());
         // The first byte of a record marks it as deleted or not.
         let mut from = 1;
         for field in input.bytes(rest).chunks_exact(FIELD_BYTES) {
@@ -78,9 +81,14 @@ impl Dbf {
                 b'N' | b'F' => Kind::Float,
                 b'L' => Kind::Bool,
                 b'D' => Kind::Date,
+                _ if unknown == Unknown::Ignore => {
+                    left_out.push(name);
+                    from += bytes;
+                    continue;
+                }
                 other => {
-                    let detail =
-                        format!("a column of dBASE type {:?} is not supported: {}", char::from(other), convert());
+                    let what = format!("a column of dBASE type {:?} is not supported", char::from(other));
+                    let detail = format!("{what}: --ignore-unknown leaves it out, or {}", convert());
                     return Err(Fault::stop(Invalid::field(shorten(&name), detail)));
                 }
             };
@@ -90,7 +98,7 @@ impl Dbf {
         if from > record_bytes {
             return Err(stop("the .dbf file is damaged: its fields are wider than its records"));
         }
-        Ok(Dbf { input, fields, encoding, record_bytes, records, ordinal: 0, record: Vec::new() })
+        Ok(Dbf { input, fields, left_out, encoding, record_bytes, records, ordinal: 0, record: Vec::new() })
     }
 
     pub(super) fn columns(&self) -> impl Iterator<Item = (String, Kind)> {

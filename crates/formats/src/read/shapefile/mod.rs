@@ -11,6 +11,7 @@ use crate::input::Input;
 use crate::options::ReadOptions;
 use crate::read::table::{Cell, Kind, Row, Source};
 use crate::reference::check_wkt;
+use crate::roles::left_out;
 use dbf::{Dbf, RecordStatus};
 use meridian_model::Invalid;
 use shp::Shp;
@@ -43,6 +44,8 @@ pub(crate) struct Shapefile {
     shp: Option<Shp>,
     dbf: Option<Dbf>,
     ordinal: u64,
+    /// Whether the shapes are read: no option names another place.
+    takes_geometry: bool,
     /// Whether a `.prj` file names the reference system.
     has_reference: bool,
 }
@@ -55,6 +58,7 @@ impl Shapefile {
             shp: None,
             dbf: None,
             ordinal: 0,
+            takes_geometry: true,
             has_reference: false,
         }
     }
@@ -100,20 +104,23 @@ impl Source for Shapefile {
     fn open(&mut self) -> Result<Vec<(String, Kind)>, Fault> {
         let parts = self.parts()?;
         self.has_reference = parts.prj.is_some();
-        if let Some(prj) = parts.prj {
-            check_wkt(&text(prj)?).map_err(Fault::stop)?;
-        }
         let encoding = parts.cpg.map(text).transpose()?;
         let shp = parts.shp.ok_or_else(|| Fault::stop(Invalid::new("the .shp file is missing")))?;
         self.shp = Some(Shp::open(Input::new(shp, &self.options))?);
         let mut columns = vec![("geometry".to_owned(), Kind::Shape)];
         if let Some(dbf) = parts.dbf {
-            let dbf = Dbf::open(Input::new(dbf, &self.options), encoding.as_deref())?;
+            let dbf = Dbf::open(Input::new(dbf, &self.options), encoding.as_deref(), self.options.unknown)?;
             columns.extend(dbf.columns());
             if columns[1..].iter().any(|(name, _)| name == "geometry") {
                 columns[0].0 = "@geometry".to_owned();
             }
             self.dbf = Some(dbf);
+        }
+        self.takes_geometry = self.options.takes(&columns[0].0);
+        if self.takes_geometry
+            && let Some(prj) = parts.prj
+        {
+            check_wkt(&text(prj)?).map_err(Fault::stop)?;
         }
         Ok(columns)
     }
@@ -135,7 +142,9 @@ impl Source for Shapefile {
         };
         let Some(shape) = shape else { return Ok(false) };
         self.ordinal += 1;
-        if let Some(shape) = shape? {
+        if self.takes_geometry
+            && let Some(shape) = shape?
+        {
             row.set(0, Cell::Shape(&shape.wkb()))?;
         }
         if let Some(dbf) = &self.dbf {
@@ -148,7 +157,8 @@ impl Source for Shapefile {
         let reference =
             "no .prj file names the reference system: the positions are read as longitude and latitude in degrees";
         let attributes = "no .dbf file is beside the .shp file: the events have a geometry and no other field";
-        let said = [(!self.has_reference, reference), (self.dbf.is_none(), attributes)];
-        said.into_iter().filter(|(lacks, _)| *lacks).map(|(_, note)| note.to_owned()).collect()
+        let said = [(self.takes_geometry && !self.has_reference, reference), (self.dbf.is_none(), attributes)];
+        let said = said.into_iter().filter(|(lacks, _)| *lacks).map(|(_, note)| note.to_owned());
+        said.chain(self.dbf.as_ref().and_then(|dbf| left_out(&dbf.left_out))).collect()
     }
 }

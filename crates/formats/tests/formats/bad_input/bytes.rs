@@ -16,7 +16,28 @@ fn bytes_that_are_not_text_are_told() {
     bytes[at] = 0xff;
     check(Format::NdJson, &bytes, &points, Some(2), None, "is not UTF-8");
     check(Format::Csv, b"id,lon,lat,time,name\na,1,2,2026-01-31T12:00:00Z,\xff\n", &points, Some(2), None, "not UTF-8");
-    check(Format::NdJson, b"\xff\xfe{\0}\0", &points, Some(1), None, "UTF-16");
+}
+
+#[test]
+fn a_text_in_utf_16_is_detected_and_refused_by_the_name_of_its_encoding() {
+    let points = schema(GeometryType::Point);
+    let document = format!("{{\"type\":\"FeatureCollection\",\"features\":[{GOOD}]}}");
+    let (lines, sequence) = (format!("{GOOD}\n{GOOD}\n"), format!("\u{1e}{GOOD}\n"));
+    for (format, text) in [
+        (Format::GeoJson, document.as_str()),
+        (Format::NdJson, &lines),
+        (Format::GeoJsonSeq, &sequence),
+        (Format::Csv, "id,lon,lat\na,1,2\n"),
+    ] {
+        for (mark, low, high) in [("", "UTF-16LE", "UTF-16BE"), ("\u{feff}", "UTF-16", "UTF-16")] {
+            let units: Vec<u16> = format!("{mark}{text}").encode_utf16().collect();
+            let bytes = |bytes: fn(u16) -> [u8; 2]| units.iter().copied().flat_map(bytes).collect::<Vec<u8>>();
+            for (bytes, name) in [(bytes(u16::to_le_bytes), low), (bytes(u16::to_be_bytes), high)] {
+                assert_eq!(Format::detect("-", &bytes), Some(format), "{name} {text}");
+                check(format, &bytes, &points, Some(1), None, &format!("the input is {name}: expected UTF-8"));
+            }
+        }
+    }
 }
 
 #[test]
