@@ -24,8 +24,10 @@ pub struct Ledger {
     limited: AtomicBool,
     origin: Instant,
     accounts: Mutex<Accounts>,
-    /// Rate limit of its administrative acts.
+    /// Rate limit of its administrative acts but those on credentials.
     pace: Pace,
+    /// Rate limit of its acts on tokens and users.
+    credential_pace: Pace,
     /// Bytes of stored events: the last count plus writes since.
     stored: AtomicU64,
     /// Places held now, indexed by [`Quota`].
@@ -70,6 +72,7 @@ impl Ledger {
             origin: Instant::now(),
             accounts: Mutex::default(),
             pace: Pace::default(),
+            credential_pace: Pace::default(),
             stored: AtomicU64::new(0),
             held: Default::default(),
             held_of_half: Default::default(),
@@ -84,9 +87,15 @@ impl Ledger {
         &self.tenant
     }
 
-    /// Returns the rate limit of its administrative acts.
+    /// Returns the rate limit of its administrative acts but those on credentials.
     pub fn pace(&self) -> &Pace {
         &self.pace
+    }
+
+    /// Returns the rate limit of its acts on tokens and users. A token that changes collections without end cannot use
+    /// it up, so it can be revoked.
+    pub fn credential_pace(&self) -> &Pace {
+        &self.credential_pace
     }
 
     /// Returns its weight.

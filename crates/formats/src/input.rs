@@ -326,8 +326,7 @@ mod tests {
 
     #[test]
     fn other_encodings_are_named() {
-        for (bytes, name) in
-            [(&b"\xff\xfea\0b\0"[..], "UTF-16:"), (b"a\0b\0", "UTF-16LE:"), (b"\0a\0\n", "UTF-16BE:")]
+        for (bytes, name) in [(&b"\xff\xfea\0b\0"[..], "UTF-16:"), (b"a\0b\0", "UTF-16LE:"), (b"\0a\0\n", "UTF-16BE:")]
         {
             let Err(Fault::Stop(error)) = lines(bytes, 10) else { panic!("expected a stop") };
             assert!(error.to_string().contains(name), "{error}");

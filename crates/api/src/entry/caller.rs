@@ -85,11 +85,11 @@ pub fn identify(
     }
 }
 
-/// Returns the caller as the route charges it. On a route that is open to all, a caller without a credential is charged
-/// to no tenant: quotas under which a tenant opens collections must not decide who can sign in.
+/// Returns the caller as the route charges it. A route that is open to all is charged to no tenant: quotas that strangers
+/// can use up, where a tenant opens collections, must not decide who can sign in, or out.
 fn charged_for(state: &AppState, access: Access, caller: Caller) -> Caller {
     let ledger = &state.callers.nobody.ledger;
-    if access != Access::Open || !caller.is_anonymous() || Arc::ptr_eq(&caller.ledger, ledger) {
+    if access != Access::Open || Arc::ptr_eq(&caller.ledger, ledger) {
         return caller;
     }
     let mut apart = Identity::clone(&caller);

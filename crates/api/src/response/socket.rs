@@ -131,7 +131,7 @@ impl Upgrade {
             // Upgrades exist only in HTTP/1.1. HTTP/2 would need an extended CONNECT (RFC 8441), which is not offered.
             && parts.version == Version::HTTP_11
             && is_listed(headers, &header::CONNECTION, "upgrade")
-            && headers.get(header::UPGRADE).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"websocket"));
+            && is_listed(headers, &header::UPGRADE, "websocket");
         if !asks {
             return Ok(None);
         }

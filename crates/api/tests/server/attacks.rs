@@ -95,23 +95,27 @@ fn transfer_codings_besides_chunked_get_501_and_end_the_connection() {
 fn a_malformed_handshake_of_a_websocket_opens_no_stream() {
     let server = house();
     let key = "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
-    for (version, key, expected) in [
+    for (version, rest, expected) in [
         ("13", key.to_owned(), 101),
+        ("13", format!("Upgrade: WebSocket\r\n{key}"), 101),
         ("12", key.to_owned(), 426),
+        ("12", format!("Upgrade: WebSocket\r\n{key}"), 426),
         ("13", String::new(), 400),
         ("13", "Sec-WebSocket-Key: x\r\n".to_owned(), 400),
         ("13", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZSE=\r\n".to_owned(), 400),
         ("13", key.repeat(2), 400),
     ] {
+        // A list, in one line or in several (RFC 9110, 7.8).
+        let upgrade = if rest.contains("WebSocket\r") { "h2c/1, other" } else { "other, websocket" };
         let mut stream = server.connect();
         write!(
             stream,
-            "GET /collections/c/stream HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
-             Sec-WebSocket-Version: {version}\r\n{key}\r\n"
+            "GET /collections/c/stream HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: {upgrade}\r\n\
+             Sec-WebSocket-Version: {version}\r\n{rest}\r\n"
         )
         .unwrap();
         let (status, headers) = read_head(&mut BufReader::new(stream)).unwrap();
-        assert_eq!(status, expected, "{version} {key}");
+        assert_eq!(status, expected, "{version} {rest}");
         if status == 426 {
             assert_eq!((&*headers["sec-websocket-version"], &*headers["upgrade"]), ("13", "websocket"));
         }

@@ -146,12 +146,17 @@ impl Features {
             return Ok(true);
         }
         self.head.push(b'{');
-        let mut first = true;
+        let (mut first, mut listed) = (true, false);
         while let Some(key) = self.member(&mut first)? {
             // A single feature may carry a foreign member `features`, which is not a collection.
-            if key == "features" && self.kind.as_deref() != Some("Feature") && self.next_byte("a value")? == b'[' {
-                self.input.consume(1);
-                return Ok(true);
+            if key == "features" && self.kind.as_deref() != Some("Feature") {
+                if std::mem::replace(&mut listed, true) {
+                    return Err(listed_twice());
+                }
+                if self.next_byte("a value")? == b'[' {
+                    self.input.consume(1);
+                    return Ok(true);
+                }
             }
             let range = self.value()?;
             let value = self.input.bytes(range);
@@ -182,6 +187,10 @@ impl Features {
     fn close(&mut self) -> Result<(), Fault> {
         let mut first = false;
         while let Some(key) = self.member(&mut first)? {
+            // Its events would be lost: those of the first array are read.
+            if key == "features" {
+                return Err(listed_twice());
+            }
             let range = self.value()?;
             look_at_member(&key, self.input.bytes(range), &mut self.kind, self.crs)?;
         }
@@ -288,12 +297,16 @@ fn on_line(mistake: Invalid, line: Option<u64>) -> Invalid {
     }
 }
 
+fn listed_twice() -> Fault {
+    Fault::stop(Invalid::field("features", "the document has two members named features"))
+}
+
 fn look_at_member(key: &str, value: &[u8], kind: &mut Option<String>, crs: Crs) -> Result<(), Fault> {
     match key {
         "type" if kind.is_some() => Err(Fault::stop(Invalid::field("type", "the document has two members named type"))),
         "type" => {
-            let mut json = Json::new(utf8(value)?);
-            *kind = json.string().ok().map(|name| name.into_owned());
+            let name = Json::new(utf8(value)?).string().map(|name| name.into_owned());
+            *kind = Some(name.map_err(|_| Fault::stop(Invalid::field("type", "expected a text")))?);
             Ok(())
         }
         "crs" => check_crs(&mut Json::new(utf8(value)?), crs).map_err(Fault::stop),

@@ -57,6 +57,24 @@ fn a_collection_is_inferred_read_and_written_back() {
 }
 
 #[test]
+fn a_collection_with_two_lists_of_features_is_refused() {
+    let schema = inferred(Format::GeoJson, TWO);
+    let one = TWO.trim_end_matches('}');
+    for text in [
+        format!(r#"{one},"features":[]}}"#),
+        format!(r#"{one},"featur\u0065s":null}}"#),
+        TWO.replacen('{', r#"{"features":null,"#, 1),
+        TWO.replacen('{', r#"{"features":[],"#, 1),
+    ] {
+        let why = read(Format::GeoJson, &text, &schema).unwrap_err().to_string();
+        assert!(why.contains("two members named features"), "{text}: {why}");
+    }
+    let why = read(Format::GeoJson, &TWO.replacen('{', r#"{"type":5,"#, 1), &schema).unwrap_err().to_string();
+    assert!(why.contains("type: expected a text"), "{why}");
+    assert_eq!(read(Format::GeoJson, &TWO.replacen('{', r#"{"x":1,"x":2,"#, 1), &schema).unwrap().rows(), 2);
+}
+
+#[test]
 fn an_array_is_read_as_its_elements_on_a_line_each() {
     let flat = [
         "{\"lon\":1,\"lat\":2.5,\"time\":\"2026-01-31T12:00:00Z\",\"name\":\"a}, [b]\"}",
@@ -115,10 +133,9 @@ fn mistakes_in_a_sequence_are_counted_by_records_and_have_their_lines() {
     let separated = format!("\u{1e}{tall}\n\u{1e}\u{1e}\n{wrong}\n\u{1e}{broken}\n");
     // Without separators a record is a line.
     let lines = format!("{good}\n\n{}\n{}\n", good.replace('1', "\"x\""), good.replace('1', "?"));
-    for (text, at) in [
-        (separated, [(2, "(on line 5)"), (3, "(on line 10)")]),
-        (lines, [(2, "(on line 3)"), (3, "(on line 4)")]),
-    ] {
+    for (text, at) in
+        [(separated, [(2, "(on line 5)"), (3, "(on line 10)")]), (lines, [(2, "(on line 3)"), (3, "(on line 4)")])]
+    {
         let Err(ReadError::Invalid(mistakes)) = read(Format::GeoJsonSeq, &text, &schema) else { panic!("{text}") };
         let found: Vec<_> = mistakes.iter().map(|mistake| mistake.line).collect();
         assert_eq!(found, at.map(|(record, _)| Some(record)), "{text}");

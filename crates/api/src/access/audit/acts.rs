@@ -12,7 +12,7 @@ use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use matchit::Params;
 use meridian_admission::identity::Caller;
-use meridian_admission::pace;
+use meridian_admission::pace::{A_MINUTE, Pace};
 use meridian_backend::Act;
 use meridian_model::schema::{NAME_BYTES_MAX, validate_name};
 use meridian_observe as observe;
@@ -58,7 +58,7 @@ pub fn act_of(
 /// # Errors
 /// 404 or 400 for such a name, 429 for too many acts, 503 if too many wait for the disk.
 pub fn admit(state: &AppState, route: &Route, caller: &Caller, segments: &Params<'_, '_>) -> Result<()> {
-    let Access::Needs(Action::Manage, _) = route.access else { return Ok(()) };
+    let Access::Needs(Action::Manage, resource) = route.access else { return Ok(()) };
     for (_, segment) in segments.iter() {
         let name = decoded(segment)?;
         if route.method == Method::PUT {
@@ -69,14 +69,15 @@ pub fn admit(state: &AppState, route: &Route, caller: &Caller, segments: &Params
             ));
         }
     }
-    may_begin(state, caller)
+    let ledger = &caller.ledger;
+    may_begin(state, caller, if resource == Resource::Tokens { ledger.credential_pace() } else { ledger.pace() })
 }
 
 /// Checks whether another act may begin.
 ///
 /// # Errors
 /// 429 for too many acts of the tenant, 503 if too many wait for the disk.
-fn may_begin(state: &AppState, caller: &Caller) -> Result<()> {
+fn may_begin(state: &AppState, caller: &Caller, pace: &Pace) -> Result<()> {
     if let Some(max) = state.audit.full() {
         return Err(overload::overloaded(state, "too many administrative acts wait: try again".to_owned(), max));
     }
@@ -84,9 +85,9 @@ fn may_begin(state: &AppState, caller: &Caller) -> Result<()> {
     if caller.is_operator() {
         return Ok(());
     }
-    caller.ledger.pace().take().map_err(|wait| {
+    pace.take().map_err(|wait| {
         state.audit.counted(Source::Tenant(caller.tenant.clone()));
-        let limit = pace::A_MINUTE;
+        let limit = A_MINUTE;
         let detail = format!("the tenant made {limit} administrative acts in a minute, its limit: try again later");
         let wait = overload::spread(state, wait);
         let policy = format!("\"acts\";q={limit};w=60");
@@ -138,7 +139,7 @@ pub async fn creating<T: Send + 'static>(
         state.audit.refused(Source::of(caller), refused);
         return Err(Problem::new(Kind::Forbidden, detail));
     }
-    may_begin(state, caller)?;
+    may_begin(state, caller, caller.ledger.pace())?;
     let scope = state.clone();
     let created = async move { tokio::task::spawn_blocking(move || create(&scope)).await.map_err(Problem::internal)? };
     let outcome = |created: &mut Result<T>, _: &mut Act| match created {

@@ -25,18 +25,26 @@ fn is_of_proxy(name: &str) -> bool {
     ["x-forwarded", "x-original-", "x-envoy-", "cf-", "cloudfront-"].iter().any(|start| name.starts_with(start))
         || matches!(
             name,
-            "forwarded"
-                | "via"
+            "ali-cdn-real-ip"
                 | "cdn-loop"
+                | "client-ip"
                 | "fastly-client-ip"
                 | "fly-client-ip"
+                | "forwarded"
+                | "incap-client-ip"
+                | "proxy-client-ip"
                 | "true-client-ip"
+                | "via"
+                | "wl-proxy-client-ip"
+                | "x-amz-cf-id"
                 | "x-appengine-user-ip"
                 | "x-azure-clientip"
                 | "x-azure-socketip"
                 | "x-client-ip"
                 | "x-cluster-client-ip"
+                | "x-nf-client-connection-ip"
                 | "x-real-ip"
+                | "x-varnish"
                 | "x-vercel-forwarded-for"
         )
 }
@@ -268,8 +276,15 @@ mod tests {
     #[test]
     fn every_header_of_a_proxy_shows_one() {
         for name in [
+            "Ali-CDN-Real-IP",
+            "Client-IP",
             "Forwarded",
+            "Incap-Client-IP",
             "Via",
+            "WL-Proxy-Client-IP",
+            "X-Amz-Cf-Id",
+            "X-NF-Client-Connection-IP",
+            "X-Varnish",
             "CDN-Loop",
             "CF-Connecting-IP",
             "CF-Connecting-IPv6",
