@@ -3,9 +3,11 @@
 import { addProtocol, type LayerSpecification } from 'maplibre-gl';
 import { PMTiles, Protocol, TileType } from 'pmtiles';
 import type { BaseMap } from './basemap';
-import type { Palette } from './palette';
+import { LIGHT, type Palette } from './palette';
 
 const SOURCE = 'base-tiles';
+/** Names of layers that a message lists. */
+const NAMES_MAX = 8;
 
 /** Layers of vector tiles that have these names. */
 export function tileLayers(names: ReadonlySet<string>, p: Palette): LayerSpecification[] {
@@ -31,18 +33,25 @@ export function tileLayers(names: ReadonlySet<string>, p: Palette): LayerSpecifi
   return layers;
 }
 
+/** Refuses vector tiles of which nothing would be drawn besides the ground. */
+export function checkNames(names: ReadonlySet<string>, url: string): void {
+  if (tileLayers(names, LIGHT).length > 1) return;
+  const found = [...names];
+  const more = found.length > NAMES_MAX ? ` and ${found.length - NAMES_MAX} more` : '';
+  throw new Error(`${url} has none of the layers of Protomaps or OpenMapTiles, such as earth, water or roads: found ${found.slice(0, NAMES_MAX).join(', ') || 'no names'}${more}`);
+}
+
 export async function ofTiles(url: string): Promise<BaseMap> {
   const archive = new PMTiles(url);
   const [header, metadata] = [await archive.getHeader(), (await archive.getMetadata()) as { vector_layers?: { id: string }[]; attribution?: string }];
+  const names = header.tileType === TileType.Mvt ? new Set((metadata.vector_layers ?? []).map(({ id }) => id)) : null;
+  if (names) checkNames(names, url);
   const protocol = new Protocol();
   protocol.add(archive);
   addProtocol('pmtiles', protocol.tile);
   const { attribution } = metadata;
   const source = { tiles: [`pmtiles://${url}/{z}/{x}/{y}`], minzoom: header.minZoom, maxzoom: header.maxZoom, ...(attribution ? { attribution } : {}) };
-  if (header.tileType === TileType.Mvt) {
-    const names = new Set((metadata.vector_layers ?? []).map(({ id }) => id));
-    return { sources: { [SOURCE]: { type: 'vector', ...source } }, layers: (p) => tileLayers(names, p) };
-  }
+  if (names) return { sources: { [SOURCE]: { type: 'vector', ...source } }, layers: (p) => tileLayers(names, p) };
   return {
     sources: { [SOURCE]: { type: 'raster', tileSize: 256, ...source } },
     layers: (p) => [{ id: 'base-ground', type: 'background', paint: { 'background-color': p.sea } }, { id: 'base-pictures', type: 'raster', source: SOURCE }],

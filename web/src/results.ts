@@ -4,7 +4,7 @@ import { collectionPath, type Schema } from './api';
 import { make } from './dom';
 import type { LngLat } from './shapes';
 import { columnsOf, formatProperty } from './table/columns';
-import { formatEventTime, parseInstant } from './time';
+import { formatEventTime, formatZonedTime } from './time';
 
 /** The position that marks an event: its point, or the middle of its line or first ring. */
 export function anchorOf(geometry: Geometry | null): LngLat | null {
@@ -43,10 +43,7 @@ export function eventCard(feature: Feature, schema: Schema, field: string, colle
   const properties = feature.properties ?? {};
   const [time] = schema.times;
   const when: unknown = time && properties[time];
-  if (typeof when === 'string') {
-    const ms = parseInstant(when);
-    card.append(make('p', 'card-time', Number.isNaN(ms) ? when : `${formatEventTime(when)} UTC`));
-  }
+  if (typeof when === 'string') card.append(make('p', 'card-time', formatZonedTime(when)));
   const list = make('dl');
   for (const { name, title, time: isTime } of columnsOf(schema, field)) {
     const value: unknown = properties[name];

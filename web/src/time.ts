@@ -97,11 +97,20 @@ export function formatRange([from, to]: Range, resolution: number): string {
   return `${first} – ${last}`;
 }
 
-/** The time of one event in a table: to the second, or finer when it has a finer part. */
+/** A date alone has no time of day, and is no instant. */
+const DATE_LENGTH = 10;
+
+/** The time of one event in a table, to the second; a date stays as it is. */
 export function formatEventTime(text: string): string {
   const ms = parseInstant(text);
-  if (Number.isNaN(ms)) return text;
+  if (Number.isNaN(ms) || text.length === DATE_LENGTH) return text;
   return isoInstant(Math.floor(ms / SECOND) * SECOND).replace('T', ' ').replace('Z', '');
+}
+
+/** The same with its zone, which only an instant has. */
+export function formatZonedTime(text: string): string {
+  const shown = formatEventTime(text);
+  return shown === text ? text : `${shown} UTC`;
 }
 
 export interface Tick {

@@ -103,6 +103,14 @@ describe('a base map of the operator', { timeout: 3_600_000 }, () => {
     await page.close();
   });
 
+  step('of which no layer is known is said with the layers found, and the built-in one is shown', async () => {
+    page = await open('/base-map.pmtiles', { '/base-map.pmtiles': pmtiles(1, Buffer.alloc(1), { vector_layers: [{ id: 'parcels' }, { id: 'hydrants' }] }) });
+    assert.ok(await page.isVisible('#problem'));
+    assert.match(await page.textContent('#problem'), /base-map\.pmtiles has none of the layers of Protomaps or OpenMapTiles.*found parcels, hydrants/);
+    close(await colour(page, -150, 35), [0xdb, 0xe4, 0xea]);
+    await page.close();
+  });
+
   step('may be a style', async () => {
     const style = { version: 8, sources: {}, layers: [{ id: 'ground', type: 'background', paint: { 'background-color': '#884422' } }] };
     page = await open('/some/style.json', { '/some/style.json': Buffer.from(JSON.stringify(style)) });

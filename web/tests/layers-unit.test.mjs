@@ -366,6 +366,43 @@ describe('the ids of a file', () => {
   });
 });
 
+describe('the fields of a file', () => {
+  const at = { type: 'Point', coordinates: [1, 2] };
+  const contentOf = (...list) => files.read.readFile(JSON.stringify({ type: 'FeatureCollection', features: list.map((properties) => ({ type: 'Feature', geometry: at, properties })) }));
+  const schemaOf = (...list) => files.load.schemaOf(contentOf(...list)).properties;
+  const rolesOf = (...list) => Object.fromEntries(Object.entries(schemaOf(...list)).flatMap(([name, property]) => (name !== 'geometry' && property['x-ogc-role'] ? [[name, property['x-ogc-role']]] : [])));
+
+  it('are lists where all values are lists of texts, and texts of JSON where some are not', () => {
+    const lists = contentOf({ tags: ['a', 'b'] }, { tags: [] }, { tags: null });
+    assert.deepEqual(files.load.schemaOf(lists).properties.tags, { type: 'array', items: { type: 'string' } });
+    assert.deepEqual([...files.load.bodiesOf(lists)].join('\n').split('\n').map((line) => JSON.parse(line).properties.tags), [['a', 'b'], [], undefined]);
+    const others = contentOf({ tags: ['a'], sizes: [1, 2] }, { tags: 'b' });
+    assert.deepEqual(others.fields.map(({ kind }) => kind), ['text', 'text']);
+    assert.deepEqual(others.features.map(({ properties }) => properties), [{ tags: '["a"]', sizes: '[1,2]' }, { tags: 'b' }]);
+  });
+
+  it('have the time that meridian load takes: by its name, else the only one that is surely a time, else an interval', () => {
+    const [date, other, zoned, later] = ['2026-02-01', '2026-02-02', '2026-02-01T10:00:00Z', '2026-02-01T12:00:00+01:00'];
+    assert.deepEqual(rolesOf({ created: zoned, Date: date }), { Date: 'primary-instant' });
+    assert.deepEqual(rolesOf({ day: date, time: other }), { time: 'primary-instant' }, 'the likeliest name');
+    assert.deepEqual(rolesOf({ created: zoned }), { created: 'primary-instant' });
+    for (const properties of [{ created: date }, { seen: '2026-02-01 10:00' }, { a: zoned, b: later }]) assert.deepEqual(rolesOf(properties), {}, Object.keys(properties).join());
+    assert.deepEqual(rolesOf({ end: later, start: zoned }), { start: 'primary-interval-start', end: 'primary-interval-end' });
+    assert.deepEqual(rolesOf({ time: zoned }, { time: null }), {}, 'each event has an instant');
+    assert.deepEqual(schemaOf({ created: date }).created, { type: 'string', format: 'date' }, 'a date stays one');
+  });
+
+  it('that are times are named where none is the time of the events', () => {
+    const notes = (...list) => contentOf(...list).notes;
+    const [note, ...more] = notes({ date: '2026-02-01' }, { date: null });
+    assert.deepEqual([note.options, more.length], ["--time 'date' --invalid skip", 0]);
+    assert.equal(files.notes.sayNote(note), "Column date looks like the time of the events such as 2026-02-01 (but 1 of 2 events has none). It was not taken: meridian load takes it with --time 'date' --invalid skip.");
+    assert.deepEqual(notes({ created: '2026-02-01' }).map(({ options }) => options), ["--time 'created'"]);
+    assert.deepEqual(notes({ seen: '2026-02-01T10:00' }).map(({ options }) => options), ["--time 'seen' --zone UTC"]);
+    assert.deepEqual(notes({ time: '2026-02-01T10:00:00Z', created: '2026-02-01' }), [], 'a field beside the time is taken');
+  });
+});
+
 it('the frame of another page shows this view', () => {
   const text = page.embed.frameText(new URL('https://events.example/map#c=x&m=1/2/3'));
   assert.match(text, /src="https:\/\/events\.example\/map\?embed#c=x&amp;m=1\/2\/3"/);
@@ -457,4 +494,17 @@ it('knows the patterns of times of the loader, in its order', () => {
   const loader = patterns('../../crates/formats/src/date_format.rs', 'const CUSTOMARY');
   assert.ok(loader.length > 20);
   assert.deepEqual(patterns('../src/files/dates.ts', 'const CUSTOMARY'), loader);
+});
+
+it('knows the names of times of the loader, in its order', () => {
+  const names = (file, list) => {
+    const text = readFileSync(new URL(file, import.meta.url), 'utf8');
+    const from = text.search(new RegExp(`const ${list}\\b`));
+    return [...text.slice(from, text.indexOf('];', from)).matchAll(/["'](\w+)["']/g)].map(([, name]) => name);
+  };
+  for (const list of ['TIME', 'INTERVALS']) {
+    const loader = names('../../crates/formats/src/roles.rs', list);
+    assert.ok(loader.length > 10, list);
+    assert.deepEqual(names('../src/files/times.ts', list), loader);
+  }
 });

@@ -43,6 +43,35 @@ describe('what moves on the map', { timeout: 3_600_000 }, () => {
     await page.click('#clear-time');
   });
 
+  step('plays lines in the colours of their field', async () => {
+    const id = `tracks-test-${process.pid}`;
+    const schema = {
+      type: 'object',
+      properties: { geometry: { format: 'geometry-linestring', 'x-ogc-role': 'primary-geometry' }, start: { type: 'string', format: 'date-time', 'x-ogc-role': 'primary-instant' }, wind: { type: 'integer' } },
+    };
+    await fetch(`${url}/collections/${id}`, { method: 'PUT', headers: { 'content-type': 'application/schema+json' }, body: JSON.stringify(schema) });
+    const tracks = Array.from({ length: 48 }, (_, i) => {
+      const coordinates = [[-60 + i / 4, 15], [-55 + i / 4, 25]];
+      return JSON.stringify({ type: 'Feature', geometry: { type: 'LineString', coordinates }, properties: { start: new Date(Date.UTC(2026, 0, 1, 6 * i)).toISOString(), wind: 30 + i } });
+    });
+    try {
+      await api(`/collections/${id}/items`, { method: 'POST', headers: { 'content-type': 'application/x-ndjson' }, body: tracks.join('\n') });
+      await show(`c=${id}&m=4/20/-52&f=wind`);
+      const answer = page.waitForResponse((response) => response.url().includes('f=csv'));
+      await page.click('#play');
+      await answer;
+      // After the end of playing the lines would be drawn in any case.
+      const plays = () => document.body.classList.contains('playing') && /[#&]t=/.test(location.hash) && window.meridianMap.queryRenderedFeatures({ layers: ['event-line'] }).length > 0;
+      await page.waitForFunction(plays, undefined, { timeout: PATIENCE });
+      assert.equal(await page.evaluate(() => window.meridianTrail.shown), false);
+      assert.ok(Array.isArray(await page.evaluate(() => window.meridianMap.getPaintProperty('event-line', 'line-color'))), 'the field colours');
+      await page.click('#play');
+      await rest();
+    } finally {
+      await fetch(`${url}/collections/${id}`, { method: 'DELETE' });
+    }
+  });
+
   step('says in the legend that live mode shows the newest events, where no field names an object', async () => {
     await show('c=earthquakes&m=4/37/-119');
     const legend = page.locator('#legend [data-legend=live]');

@@ -100,6 +100,20 @@ describe('the table and the filter', { timeout: 3_600_000 }, () => {
     }
   });
 
+  step('sorts by a click beside the word of a header too', async () => {
+    await show('c=earthquakes&m=5/37/-119');
+    const header = page.locator('#table th', { has: page.locator('[data-sort=mag]') });
+    const [cell, word] = [await header.boundingBox(), await page.locator('[data-sort=mag]').boundingBox()];
+    assert.ok(word.x > cell.x + 2, 'there is room beside the word');
+    await header.click({ position: { x: 1, y: 14 } });
+    await becomes(() => header.getAttribute('aria-sort'), 'descending');
+    await rest();
+    await page.focus('[data-sort=mag]');
+    await page.keyboard.press('Enter');
+    await becomes(() => header.getAttribute('aria-sort'), 'ascending');
+    await rest();
+  });
+
   step('shows the columns that are chosen, and keeps them in the link', async () => {
     await page.click('#columns');
     await page.uncheck('#column-list [value=place]');

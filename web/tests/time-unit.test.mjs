@@ -114,6 +114,16 @@ describe('the events of a trail', () => {
     assert.deepEqual([...trail.values], [3, NaN]);
   });
 
+  it('are points, as the header says: shapes have one column, whatever is asked of them', () => {
+    const read = (header, values, field) => events.readTrail(`${header}\r\n${values}\r\n`, 'start', field, null, [0, 0, 2, 2], [0, 1000]);
+    const [time, shape] = ['1970-01-01T00:00:00Z', '"LINESTRING(1 1,2 2)"'];
+    assert.equal(read('id,geometry,start,wind', `a,${shape},${time},5`, 'wind'), null);
+    assert.equal(read('id,geometry,wind,start', `a,${shape},5,${time}`, 'wind'), null, 'fields are in the order of the schema');
+    assert.equal(read('id,geometry,start', `a,${shape},${time}`, ''), null);
+    assert.deepEqual([...read('id,longitude,latitude,lon,start', `a,1,1,5,${time}`, 'lon').values], [5]);
+    assert.equal(read('"a,b",lon,lat,start', `a,1,1,${time}`, '').count, 1);
+  });
+
   it('have the number of a text among those with a colour, and -1 for another', () => {
     const text = 'id,lon,lat,time,net\na,1,1,1970-01-01T00:00:00Z,us\nb,1,1,1970-01-01T00:00:00Z,\nc,1,1,1970-01-01T00:00:00Z,xx\n';
     assert.deepEqual([...events.readTrail(text, 'time', 'net', ['ci', 'us'], [0, 0, 2, 2], [0, 1000]).values], [1, NaN, -1]);

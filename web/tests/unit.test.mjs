@@ -46,6 +46,12 @@ describe('time', () => {
   it('shows the time of an event to the second, and what is no time as it is', () => {
     assert.equal(page.time.formatEventTime('2017-01-21T12:39:41.740Z'), '2017-01-21 12:39:41');
     assert.equal(page.time.formatEventTime('soon'), 'soon');
+    assert.equal(page.time.formatZonedTime('2017-01-21T12:39:41.740Z'), '2017-01-21 12:39:41 UTC');
+    assert.equal(page.time.formatZonedTime('soon'), 'soon');
+  });
+
+  it('shows a date without a time of day, and without a zone', () => {
+    for (const format of [page.time.formatEventTime, page.time.formatZonedTime]) assert.equal(format('2026-02-01'), '2026-02-01');
   });
 
   it('chooses the shortest window that is not too fine', () => {

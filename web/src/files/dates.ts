@@ -25,6 +25,9 @@ function expressionOf(pattern: string): RegExp {
   return new RegExp(`^${pattern.replace(/%\.f|%[a-zA-Z]|[^%]/g, (part) => parts[part] ?? (/\W/.test(part) ? `\\${part}` : part))}$`, 'i');
 }
 
+/** Whether a time ends with its zone. A date has none. */
+export const isZoned = (text: string): boolean => /(Z|[+-]\d\d:?\d\d)$/.test(text);
+
 const expressions = new Map<string, RegExp>();
 
 /** Whether a text is a time in this pattern. */

@@ -16,6 +16,7 @@ const BATCH = 2_000_000;
 interface Property {
   type?: string;
   format?: string;
+  items?: { readonly type: string };
   readOnly?: boolean;
   'x-ogc-role'?: string;
 }
@@ -33,7 +34,9 @@ function geometryFormat(features: readonly Feature[]): string {
   return 'geometry-any';
 }
 
-const TYPES = { text: { type: 'string' }, int: { type: 'integer' }, float: { type: 'number' }, bool: { type: 'boolean' }, time: { type: 'string', format: 'date-time' } } as const;
+const TYPES = { text: { type: 'string' }, int: { type: 'integer' }, float: { type: 'number' }, bool: { type: 'boolean' }, time: { type: 'string', format: 'date-time' }, list: { type: 'array', items: { type: 'string' } } } as const;
+/** Roles of an instant, and of start and end. */
+const ROLES = [['primary-instant'], ['primary-interval-start', 'primary-interval-end']] as const;
 
 /** The property that keeps the ids of a file: its own ids if each event has a distinct one, else a text, as `meridian load` has them. */
 function idProperty({ features, fields }: FileContent): Schema['properties'] {
@@ -45,14 +48,13 @@ function idProperty({ features, fields }: FileContent): Schema['properties'] {
 
 /** A schema that takes the events of a file. */
 export function schemaOf(content: FileContent): Schema & Record<string, unknown> {
-  const { features, fields } = content;
+  const { features, fields, times } = content;
   const dates = (name: string): boolean => features.every(({ properties }) => ((properties?.[name] as string | undefined)?.length ?? 10) === 10);
   const properties: Schema['properties'] = { geometry: { format: geometryFormat(features), 'x-ogc-role': 'primary-geometry' }, ...idProperty(content) };
-  // Each event must have the time of a collection.
-  const time = fields.find(({ name, kind }) => kind === 'time' && features.every((feature) => feature.properties?.[name] !== undefined))?.name;
   for (const { name, kind } of fields) {
     const format = kind === 'time' && dates(name) ? { type: 'string', format: 'date' } : TYPES[kind];
-    properties[name] = { ...format, ...(name === time ? { 'x-ogc-role': 'primary-instant' } : {}) };
+    const at = times.indexOf(name);
+    properties[name] = { ...format, ...(at < 0 ? {} : { 'x-ogc-role': ROLES[times.length - 1][at] }) };
   }
   return { $schema: 'https://json-schema.org/draft/2020-12/schema', type: 'object', properties };
 }

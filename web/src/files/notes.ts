@@ -1,7 +1,8 @@
 // What a column seems to be besides what it was taken as, and how `meridian load` takes it: sentences for the user, as those of
 // crates/formats/src/infer (notes.rs, numbers.rs, places.rs).
-import { fits, fitting } from './dates';
+import { fits, fitting, isZoned } from './dates';
 import { isCoordinate, isDegrees, isGeoJson, isHexWkb, isPair, isWkt } from './places';
+import { areDates } from './times';
 
 export interface Note {
   readonly column: string;
@@ -17,8 +18,10 @@ export interface Context {
   readonly isTime: (text: string) => boolean;
   /** Whether its values are cells of a table. */
   readonly cells: boolean;
-  /** Whether an option can take it as the time: each event has a value, and no other column is the time. */
-  readonly mayBeTime: boolean;
+  /** Whether no column is the time of the events. */
+  readonly wantsTime: boolean;
+  /** Events without a value. */
+  readonly lacking: number;
 }
 
 /** Texts that are looked at. */
@@ -126,13 +129,21 @@ function ofTexts(column: string, texts: readonly string[], { isTime, cells }: Co
   return ofPlaces(column, texts, cells);
 }
 
-/** The note on a column that was taken as texts or as numbers; null where there is nothing to say. */
+/** A note on times that are a field, where no column is the time of the events. */
+function ofTimes(column: string, texts: readonly string[], events: number, lacking: number): Note {
+  const zone = areDates(texts) || texts.every(isZoned) ? '' : ' --zone UTC';
+  const without = lacking ? ` (but ${lacking} of ${events} events ${lacking === 1 ? 'has' : 'have'} none)` : '';
+  return { column, text: `looks like the time of the events such as ${texts[0]}${without}`, options: `--time ${quoted(column)}${zone}${lacking ? ' --invalid skip' : ''}` };
+}
+
+/** The note on a column that was taken as texts, as numbers or as times; null where there is nothing to say. */
 export function noteOf(column: string, kind: string, values: readonly unknown[], context: Context): Note | null {
   const sample = values.slice(0, SAMPLE);
   if (!sample.length) return null;
   if (kind === 'text') return ofTexts(column, sample.filter((value) => typeof value === 'string').map((text) => text.trim()), context);
+  if (kind === 'time') return context.wantsTime ? ofTimes(column, sample as string[], values.length + context.lacking, context.lacking) : null;
   if (kind !== 'int' && kind !== 'float') return null;
-  return ofNumbers(column, sample.map(Number), kind === 'int', typeof sample[0] === 'string', context.mayBeTime);
+  return ofNumbers(column, sample.map(Number), kind === 'int', typeof sample[0] === 'string', context.wantsTime && !context.lacking);
 }
 
 /** What was made of a column, in a sentence. */

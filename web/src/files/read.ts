@@ -4,17 +4,21 @@ import type { FieldKind } from '../api';
 import { readCsv } from '../csv';
 import { positionsOf } from '../frame';
 import type { LngLat } from '../shapes';
+import { isZoned } from './dates';
 import { noteOf, type Note } from './notes';
+import { timesOf } from './times';
 import { parseWkt } from './wkt';
 
 export interface FileField {
   readonly name: string;
-  readonly kind: Exclude<FieldKind, 'list'>;
+  readonly kind: FieldKind;
 }
 
 export interface FileContent {
   readonly features: readonly Feature[];
   readonly fields: readonly FileField[];
+  /** Names of the fields that are the time: one instant, or start and end; empty where none is. */
+  readonly times: readonly string[];
   /** Rows without a place, which the map cannot show. */
   readonly placeless: number;
   /** The first place of these rows that cannot be read, with its line; empty if they have none. */
@@ -81,6 +85,7 @@ function kindOf(values: readonly unknown[]): FileField['kind'] {
   // As a number of JavaScript a whole number of more digits would become another one.
   const isLong = (v: unknown): boolean => typeof v === 'string' && /^-?\d+$/.test(v) && !Number.isSafeInteger(Number(v));
   if (all(numeric)) return values.some(isLong) ? 'text' : 'float';
+  if (all((v) => Array.isArray(v) && v.every((one) => typeof one === 'string'))) return 'list';
   return all((v) => typeof v === 'string' && isTime(v)) ? 'time' : 'text';
 }
 
@@ -89,8 +94,8 @@ function valueAs(value: unknown, kind: FileField['kind']): unknown {
   if (kind === 'int' || kind === 'float') return Number(value);
   if (kind === 'bool') return value === true || value === 'true';
   // Without a zone a time is in UTC, as in the server's own loader.
-  if (kind === 'time' && typeof value === 'string' && value.length > 10) return /(Z|[+-]\d\d:?\d\d)$/.test(value) ? value.replace(' ', 'T') : `${value.replace(' ', 'T')}Z`;
-  if (kind === 'time') return value;
+  if (kind === 'time' && typeof value === 'string' && value.length > 10) return isZoned(value) ? value.replace(' ', 'T') : `${value.replace(' ', 'T')}Z`;
+  if (kind === 'time' || kind === 'list') return value;
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
@@ -111,12 +116,12 @@ function ofFeatures(list: readonly Feature[], placeless: number, cells = false):
     const id = feature.id === undefined || String(feature.id) === String(properties['id']) ? {} : { id: feature.id };
     return { type: 'Feature', ...id, geometry: feature.geometry, properties };
   });
-  const wantsTime = !fields.some(({ kind }) => kind === 'time');
+  const times = timesOf(fields.filter(({ kind }) => kind === 'time').map(({ name }) => ({ name, values: (columns.get(name) ?? []) as string[] })), list.length);
   const notes = fields.flatMap(({ name, kind }) => {
     const values = columns.get(name) ?? [];
-    return noteOf(name, kind, values, { isTime, cells, mayBeTime: wantsTime && values.length === list.length }) ?? [];
+    return noteOf(name, kind, values, { isTime, cells, wantsTime: !times.length, lacking: list.length - values.length }) ?? [];
   });
-  return { features, fields, placeless, misplaced: '', notes };
+  return { features, fields, times, placeless, misplaced: '', notes };
 }
 
 const isFeature = (value: unknown): value is Feature => typeof value === 'object' && value !== null && (value as Feature).type === 'Feature';

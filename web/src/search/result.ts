@@ -1,7 +1,7 @@
 // One result, as a row of the list and as a card on the map. Content of sources is shown as plain text only.
 import type { Feature } from 'geojson';
 import { make } from '../dom';
-import { formatEventTime } from '../time';
+import { formatZonedTime } from '../time';
 import type { Result } from './run';
 import type { Titles } from './words';
 
@@ -66,7 +66,7 @@ function facts(result: Result, titles: Titles): HTMLElement {
   const add = (className: string, text: string): void => void out.append(make('span', className, text));
   add('result-source', titles(provider));
   const [time] = texts(feature, 'time');
-  if (time) add('', `${formatEventTime(time)} UTC`);
+  if (time) add('', formatZonedTime(time));
   for (const name of ['author', 'language', 'collection']) for (const text of texts(feature, name)) add('', text.slice(0, 80));
   const named = placeNamed(feature);
   if (named) add('result-named', `place from its text: ${named}`);

@@ -66,7 +66,8 @@ export class EventTable {
     }
     const button = make('button', 'sort', column.title, { type: 'button', 'data-sort': column.name, title: `Sort by ${column.title}` });
     button.append(make('i', '', way === 'none' ? '' : way === 'ascending' ? '↑' : '↓', { 'aria-hidden': 'true' }));
-    button.addEventListener('click', () => this.events.sorted(turned(sort, column)));
+    // All of the cell sorts; the button is for the keyboard.
+    cell.addEventListener('click', () => this.events.sorted(turned(sort, column)));
     cell.append(button);
     return cell;
   }

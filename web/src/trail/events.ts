@@ -20,18 +20,31 @@ export interface TrailEvents {
   readonly span: Range;
 }
 
+interface Columns {
+  readonly lon: number;
+  readonly lat: number;
+  readonly time: number;
+  readonly field: number;
+}
+
+/** The columns of a header; null if the events are not points. The id is first, then longitude and latitude of points, or one column of shapes, then the fields. */
+function columnsOf(header: readonly string[], time: string, field: string): Columns | null {
+  const fields = [time, field].filter(Boolean).map((name) => header.indexOf(name, 1));
+  return Math.min(...fields) === 3 ? { lon: 1, lat: 2, time: fields[0], field: fields[1] ?? -1 } : null;
+}
+
 /** Reads an answer in CSV; null if its events are not points. `texts`: the values that have a colour, if the field is a text. */
 export function readTrail(text: string, time: string, field: string, texts: readonly string[] | null, [west, south, east, north]: Box, span: Range): TrailEvents | null {
   const origin = [mercatorX((west + east) / 2), (mercatorY(south) + mercatorY(north)) / 2] as const;
   const places: number[] = [];
   const values: number[] = [];
-  let columns: { lon: number; lat: number; time: number; field: number } | null = null;
-  readCsv(text, (row) => {
-    if (!columns) {
-      // The id is first, then longitude and latitude of points, then the fields.
-      columns = { lon: 1, lat: 2, time: row.indexOf(time, 3), field: field ? row.indexOf(field, 3) : -1 };
-      return;
-    }
+  // A name of a field has no line break.
+  const end = text.indexOf('\n');
+  const header: string[] = [];
+  readCsv(text.slice(0, end), (row) => header.push(...row));
+  const columns = columnsOf(header, time, field);
+  if (!columns) return null;
+  readCsv(text.slice(end + 1), (row) => {
     const [lon, lat, ms] = [row[columns.lon], row[columns.lat], Date.parse(row[columns.time])];
     if (!lon || !lat || Number.isNaN(ms)) return;
     // The copy of the world that is nearest to the middle of the view.
@@ -53,7 +66,5 @@ export async function loadTrail(asked: PictureQuery, texts: readonly string[] | 
   query.set('properties', [time, asked.field].filter((name, i, all) => name && all.indexOf(name) === i).join(','));
   query.set('f', 'csv');
   const text = await (await api.call(`${api.collectionPath(asked.collection)}/items?${query}`, signal)).text();
-  // Shapes have one column for their geometry.
-  if (text.slice(0, text.indexOf('\n')).split(',').length < 4) return null;
   return readTrail(text, time, asked.field, texts, box, span);
 }

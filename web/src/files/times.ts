@@ -1,0 +1,36 @@
+// Which columns are the time of events, as `meridian load` chooses them (crates/formats/src/roles.rs and infer/guess.rs).
+import { isZoned } from './dates';
+
+/** Customary names of the time of an event, the likeliest first. */
+const TIME: readonly string[] = [
+  'time', 'timestamp', 'datetime', 'date_time', 'dtg', 'date', 'event_time', 'eventtime', 'event_date', 'observed_at', 'occurred_at', 'created_at', 'basedatetime',
+  'ts', 't', 'when', 'day',
+];
+/** Customary names of the ends of an interval. */
+const INTERVALS: readonly (readonly string[])[] = [
+  ['start', 'end'], ['start_time', 'end_time'], ['time_start', 'time_end'], ['starttime', 'endtime'], ['begin', 'end'], ['begin_time', 'end_time'],
+  ['valid_from', 'valid_to'], ['start_date', 'end_date'],
+];
+
+/** A column whose values are all times. */
+export interface TimeColumn {
+  readonly name: string;
+  readonly values: readonly string[];
+}
+
+/** Whether its values are all dates, without a time of day. */
+export const areDates = (values: readonly string[]): boolean => values.every((value) => value.length === 10);
+
+/** The names of one instant, or of start and end; empty where no column is surely the time. An instant has a value in each event. */
+export function timesOf(columns: readonly TimeColumn[], events: number): readonly string[] {
+  const named = (among: readonly TimeColumn[], wanted: string): TimeColumn[] => among.filter(({ name }) => name.toLowerCase() === wanted).slice(0, 1);
+  const whole = columns.filter(({ values }) => values.length === events);
+  const [customary] = TIME.flatMap((name) => named(whole, name));
+  if (customary) return [customary.name];
+  // Without a customary name: the only column that is certainly a time.
+  const sure = columns.filter(({ values }) => values.every(isZoned));
+  if (sure.length === 1 && whole.includes(sure[0])) return [sure[0].name];
+  const exact = columns.filter(({ values }) => !areDates(values));
+  const pairs = INTERVALS.map((ends) => ends.flatMap((name) => named(exact, name)));
+  return (pairs.find((pair) => pair.length === 2) ?? []).map(({ name }) => name);
+}
