@@ -3026,7 +3026,7 @@ export interface components {
         bbox: number[] & (unknown | unknown);
         /** @description Coordinate reference system of `bbox`. */
         "bbox-crs": "http://www.opengis.net/def/crs/OGC/1.3/CRS84" | "http://www.opengis.net/def/crs/EPSG/0/4326" | "http://www.opengis.net/def/crs/EPSG/0/3857";
-        /** @description Coordinate reference system of the response. */
+        /** @description Coordinate reference system of the response. CSV, Arrow, Parquet, FlatGeobuf and GeoPackage are served in CRS84 only. */
         crs: "http://www.opengis.net/def/crs/OGC/1.3/CRS84" | "http://www.opengis.net/def/crs/EPSG/0/4326" | "http://www.opengis.net/def/crs/EPSG/0/3857";
         /** @description Coordinate reference system of `filter`. */
         "filter-crs": "http://www.opengis.net/def/crs/OGC/1.3/CRS84" | "http://www.opengis.net/def/crs/EPSG/0/4326" | "http://www.opengis.net/def/crs/EPSG/0/3857";
@@ -3515,7 +3515,7 @@ export interface operations {
                 bbox?: components["parameters"]["bbox"];
                 /** @description Coordinate reference system of `bbox`. */
                 "bbox-crs"?: components["parameters"]["bbox-crs"];
-                /** @description Coordinate reference system of the response. */
+                /** @description Coordinate reference system of the response. CSV, Arrow, Parquet, FlatGeobuf and GeoPackage are served in CRS84 only. */
                 crs?: components["parameters"]["crs"];
                 /** @description Instant, or interval with `..` for an open end (RFC 3339). */
                 datetime?: components["parameters"]["datetime"];
@@ -3699,7 +3699,7 @@ export interface operations {
     getFeature: {
         parameters: {
             query?: {
-                /** @description Coordinate reference system of the response. */
+                /** @description Coordinate reference system of the response. CSV, Arrow, Parquet, FlatGeobuf and GeoPackage are served in CRS84 only. */
                 crs?: components["parameters"]["crs"];
                 /** @description Deadline in milliseconds. */
                 timeout?: components["parameters"]["timeout"];
@@ -4131,7 +4131,7 @@ export interface operations {
                 bbox?: components["parameters"]["bbox"];
                 /** @description Coordinate reference system of `bbox`. */
                 "bbox-crs"?: components["parameters"]["bbox-crs"];
-                /** @description Coordinate reference system of the response. */
+                /** @description Coordinate reference system of the response. CSV, Arrow, Parquet, FlatGeobuf and GeoPackage are served in CRS84 only. */
                 crs?: components["parameters"]["crs"];
                 /** @description Instant, or interval with `..` for an open end (RFC 3339). */
                 datetime?: components["parameters"]["datetime"];

@@ -55,8 +55,8 @@ const CUSTOMARY: &[&str] = &[
 ];
 
 impl DateFormat {
-    /// Parses a pattern in `strftime` notation. Dates: `%d` day, `%m` month, `%b` name of a month, `%Y` year. Times:
-    /// `%H` hour, `%M` minute, `%S` second, `%.f` fraction, `%z` offset: `+02`, `+0200` or `+02:00`.
+    /// Parses a pattern in `strftime` notation. Dates: `%d` day, `%m` month, `%b` name of a month, `%Y` year of four
+    /// digits. Times: `%H` hour, `%M` minute, `%S` second, `%.f` fraction, `%z` offset: `+02`, `+0200` or `+02:00`.
     pub fn new(pattern: &str) -> Result<DateFormat, Invalid> {
         // A pattern that cannot format a time cannot parse one.
         let sample = jiff::Timestamp::UNIX_EPOCH.to_zoned(jiff::tz::TimeZone::UTC);
@@ -83,7 +83,11 @@ impl DateFormat {
 }
 
 fn iso(pattern: &str, text: &str) -> Option<String> {
-    let parse = |pattern: &str| BrokenDownTime::parse(pattern, text).ok();
+    let parse = |pattern: &str| {
+        let parts = BrokenDownTime::parse(pattern, text).ok()?;
+        let early = parts.year().is_some_and(|year| year < 1000);
+        (!early || has_whole_year(pattern, text)).then_some(parts)
+    };
     let parts = parse(pattern).or_else(|| {
         // jiff reads four digits as `%z`. Many programs write two for whole hours, or a colon.
         let short = pattern.contains("%z").then(|| pattern.replace("%z", "%:::z"))?;
@@ -93,10 +97,6 @@ fn iso(pattern: &str, text: &str) -> Option<String> {
         return parts.to_timestamp().ok().map(|stamp| stamp.to_string());
     }
     let date = parts.to_date().ok()?;
-    // A pattern of four digits accepts two as well, which would be a year of antiquity.
-    if pattern.contains("%Y") && date.year() < 1000 {
-        return None;
-    }
     if parts.hour().is_none() {
         return Some(date.to_string());
     }
@@ -112,6 +112,16 @@ fn iso(pattern: &str, text: &str) -> Option<String> {
         None => String::new(),
     };
     Some(format!("{date}T{time}{offset}"))
+}
+
+/// Returns whether the year of a text that a pattern reads has four digits. `%Y` takes two as well, which would be a
+/// year of antiquity.
+fn has_whole_year(pattern: &str, text: &str) -> bool {
+    let pattern = pattern.replace("%F", "%Y-%m-%d");
+    let Some((before, _)) = pattern.split_once("%Y") else { return true };
+    let end_of = |prefix: &str| BrokenDownTime::parse_prefix(prefix, text).ok().map(|(_, end)| end);
+    let year = end_of(before).zip(end_of(&format!("{before}%Y"))).and_then(|(start, end)| text.get(start..end));
+    year.map(str::trim_start).is_some_and(|year| year.len() == 4 && year.bytes().all(|b| b.is_ascii_digit()))
 }
 
 /// Returns whether a text is a time in this pattern.
@@ -188,7 +198,8 @@ mod tests {
         #[test]
         fn what_a_pattern_writes_it_reads_and_it_is_guessed(
             pattern in prop::sample::select(CUSTOMARY.to_vec()),
-            days in days_from_civil(1000, 1, 1)..=days_from_civil(9999, 12, 30),
+            // An offset leads out of the first and the last day of all years.
+            days in days_from_civil(0, 1, 2)..=days_from_civil(9999, 12, 30),
             of_day in of_day(),
             offset in -1439i64..=1439,
             form in 0..3u8,
@@ -242,6 +253,17 @@ mod tests {
             ("%Y/%m/%d %H:%M:%S%z", "1984/09/14 00:00:00", None),
             ("%Y/%m/%d %H:%M:%S%z", "1984/09/14 00:00:00+0", None),
             ("%d %b %Y", "3 Feb 2026", Some("2026-02-03")),
+            ("%d.%m.%Y %H:%M:%S", "01.02.0000 03:04:05", Some("0000-02-01T03:04:05")),
+            ("%d.%m.%Y", "01.02.0001", Some("0001-02-01")),
+            ("%d %b %Y %H:%M:%S %z", "3 Feb 0999 03:04:05 +0100", Some("0999-02-03T03:04:05+01:00")),
+            ("%b %d %H:%M:%S %z %Y", "Feb 03 03:04:05 +01 0026", Some("0026-02-03T03:04:05+01:00")),
+            ("%F", "0026-01-31", Some("0026-01-31")),
+            ("%F", "26-01-31", None),
+            ("%d.%m.%Y", "31.01.26", None),
+            ("%d.%m.%Y", "31.01.026", None),
+            ("%d.%m.%Y", "31.01.-026", None),
+            ("%H%M %d.%m.%Y", "0026 31.01.26", None),
+            ("%d.%m.%y", "31.01.26", Some("2026-01-31")),
             ("%d.%m.%Y", "31.02.2026", None),
             ("%d.%m.%Y", "31.01.2026 12:05", None),
             ("%s", "1767225600", Some("2026-01-01T00:00:00Z")),

@@ -58,11 +58,19 @@ pub fn self_and_alternates(url: &str, chosen: Format, offered: &[Format], json_t
         .iter()
         .map(|&f| {
             let rel = if f == chosen { "self" } else { "alternate" };
-            let href = if f == chosen { url.to_owned() } else { with(&bare, "f", f.word()) };
+            let href = if f == chosen { url.to_owned() } else { in_format(&bare, f) };
             let title = if f == chosen { "This document".to_owned() } else { format!("This document as {}", f.word()) };
             link(href, rel, media_type(f), title)
         })
         .collect()
+}
+
+/// Returns the URL of a resource in a format, from one without `f`: also without `crs` where the format has CRS84 only.
+pub fn in_format(bare: &str, format: Format) -> String {
+    match format.is_crs84_only() {
+        true => with(&without(bare, "crs"), "f", format.word()),
+        false => with(bare, "f", format.word()),
+    }
 }
 
 /// Returns a URL without one parameter of its query.
@@ -86,5 +94,7 @@ mod tests {
         assert_eq!(links[0].href, "http://h/items?limit=5&f=json");
         assert_eq!(links[1].media_type, "text/html");
         assert_eq!((&*links[1].rel, links[1].href.as_str()), ("self", url));
+        assert_eq!(in_format("http://h/items?crs=c", Format::NdJson), "http://h/items?crs=c&f=ndjson");
+        assert_eq!(in_format("http://h/items?crs=c", Format::Csv), "http://h/items?f=csv");
     }
 }

@@ -39,7 +39,7 @@ pub fn page_of(
     body.push_str("As ");
     for (i, format) in EVENTS.iter().filter(|format| **format != Format::Html).enumerate() {
         let word = format.word();
-        let href = links::with(if format.is_bulk() { &all } else { &bare }, "f", word);
+        let href = links::in_format(if format.is_bulk() { &all } else { &bare }, *format);
         // The URL ends in `items`, which a browser would name every file.
         let file = match format.is_bulk() {
             true => format!(" download=\"{}.{}\"", escape(name), format.extension()),

@@ -194,9 +194,20 @@ fn other_systems_of_coordinates_are_served() {
         let one = server.json(&format!("/collections/q/items/{}?crs={crs}", feature["id"].as_str().unwrap()));
         assert_eq!(one["geometry"], feature["geometry"]);
     }
-    for format in ["arrow", "parquet", "flatgeobuf", "gpkg"] {
-        let path = format!("/collections/q/items?crs=http://www.opengis.net/def/crs/EPSG/0/3857&f={format}");
-        assert_eq!(server.get(&path).problem(400)["field"], "crs", "{format}");
+    for system in ["4326", "3857"] {
+        let path = format!("/collections/q/items?crs=http://www.opengis.net/def/crs/EPSG/0/{system}");
+        for format in ["csv", "arrow", "parquet", "flatgeobuf", "gpkg"] {
+            assert_eq!(server.get(&format!("{path}&f={format}")).problem(400)["field"], "crs", "{format}");
+        }
+        assert_eq!(server.ask("GET", &path, &[("accept", "text/csv")], b"").problem(400)["field"], "crs");
+        // The links of a page to other formats can be followed.
+        let links = server.json(&path)["links"].clone();
+        let csv = links.as_array().unwrap().iter().find(|link| link["type"] == "text/csv").unwrap();
+        let csv = server.get(csv["href"].as_str().unwrap().strip_prefix("http://localhost").unwrap());
+        let table = csv.text();
+        let rows: Vec<Vec<&str>> = table.lines().map(|line| line.split(',').collect()).collect();
+        let column = |name: &str| rows[1][rows[0].iter().position(|column| *column == name).unwrap()];
+        assert_eq!((column("lon"), column("lat")), ("2", "3"), "{table}");
     }
 }
 

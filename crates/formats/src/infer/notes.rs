@@ -123,8 +123,10 @@ fn few(column: &Column, one: &str, several: &str) -> String {
 fn of_decimals(column: &Column) -> Option<String> {
     let texts: Vec<&str> = column.texts.iter().map(|text| text.trim()).collect();
     let grouped = texts.iter().find(|text| is_grouped(text));
-    let like = mostly(&texts, |text| is_decimal_comma(text) || is_grouped(text))?;
-    let but = but(&texts, |text| is_decimal_comma(text) || is_grouped(text));
+    let comma = ReadOptions { decimal_comma: true, ..ReadOptions::default() };
+    let passes = |text: &str| text.contains(',') && kinds::of_number(text, &comma).is_some() || is_grouped(text);
+    let like = mostly(&texts, passes)?;
+    let but = but(&texts, passes);
     Some(match grouped {
         Some(example) => format!(
             "looks like numbers with separators of thousands such as {}{but}, kept as text: take these separators out first",
@@ -162,11 +164,6 @@ fn has_digit(text: &str) -> bool {
 
 fn is_digits(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
-}
-
-fn is_decimal_comma(text: &str) -> bool {
-    let bare = text.strip_prefix('-').unwrap_or(text);
-    bare.split_once(',').is_some_and(|(whole, fraction)| is_digits(whole) && is_digits(fraction))
 }
 
 /// Returns whether a text is a number with thousands separators and decimals: 1.234,56 or 1,234.56.

@@ -84,18 +84,10 @@ fn note(guess: &mut Guess, column: usize, text: &str, options: &ReadOptions) {
     }
 }
 
-/// Returns the narrowest kind of a text. A text with leading zeros or a plus is a code, not a number.
+/// Returns the narrowest kind of a text.
 fn kind(text: &str, options: &ReadOptions) -> u8 {
-    let bytes = text.as_bytes();
-    let digits = text.strip_prefix('-').unwrap_or(text).as_bytes();
-    let zeros = digits.len() > 1 && digits[0] == b'0' && digits[1].is_ascii_digit();
-    if digits.first().is_some_and(|b| b.is_ascii_digit() || *b == b'.') && !zeros {
-        if digits.iter().all(u8::is_ascii_digit) {
-            return if text.parse::<i64>().is_ok() { kinds::INT } else { kinds::TEXT };
-        }
-        if decimal(text, options).is_some_and(f64::is_finite) {
-            return kinds::FLOAT;
-        }
+    if let Some(number) = kinds::of_number(text, options) {
+        return number;
     }
     if let Some(time) = time_kind(text, options) {
         return time.kind;
@@ -103,7 +95,7 @@ fn kind(text: &str, options: &ReadOptions) -> u8 {
     if ["true", "false"].iter().any(|word| text.eq_ignore_ascii_case(word)) {
         return kinds::BOOL;
     }
-    if bytes[0] == b'[' {
+    if text.starts_with('[') {
         let mut json = Json::new(text);
         if text_list(&mut json).is_ok() && json.end().is_ok() {
             return kinds::LIST;
@@ -162,5 +154,16 @@ mod tests {
         ] {
             assert_eq!(kind(text, &ReadOptions::default()), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn a_number_with_a_comma_has_the_kind_of_one_with_a_dot() {
+        let comma = ReadOptions { decimal_comma: true, ..ReadOptions::default() };
+        for text in [".5", "-.5", "4.", "-4.", "0.5", "1.5e3", "00.5", "+.5", ".", "-.", "1.2.3", "4", "007"] {
+            let written = text.replace('.', ",");
+            assert_eq!(kind(&written, &comma), kind(text, &ReadOptions::default()), "{text}");
+        }
+        assert_eq!([",5", "4,"].map(|text| kind(text, &comma)), [kinds::FLOAT; 2]);
+        assert_eq!([",5", "4,"].map(|text| kind(text, &ReadOptions::default())), [kinds::TEXT; 2]);
     }
 }

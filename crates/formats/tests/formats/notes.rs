@@ -2,7 +2,7 @@
 
 use crate::common::read_all;
 use meridian_formats::{BatchLimits, DateFormat, Epoch, Format, Inference, OnError, ReadOptions, infer};
-use meridian_model::{FieldType, GeometryType, TimeRole};
+use meridian_model::{FieldColumn, FieldType, GeometryType, TimeRole};
 use std::io::Cursor;
 use std::sync::Arc;
 
@@ -164,6 +164,15 @@ fn numbers_with_separators_and_projected_positions_are_said() {
     // Integers among numbers with a comma.
     noted("depth;n\n4;1\n12,5;2\n", &plain, &["--decimal-comma"]);
     noted("depth;n\n12,5;2\n4;1\n", &plain, &["--decimal-comma"]);
+    // What the option reads is said, and read: the guessed schema takes each value.
+    let bare = "depth;n\n,5;1\n4,;2\n-,5;3\n";
+    noted(bare, &plain, &["numbers with a decimal comma such as ,5, kept as text: --decimal-comma reads them"]);
+    let guessed = guess(Format::Csv, bare, &comma);
+    assert_eq!(kind(&guessed, "depth"), FieldType::Float);
+    let schema = Arc::new(guessed.schema);
+    let read = read_all(Format::Csv, bare.as_bytes().to_vec(), &schema, &comma, &BatchLimits::default()).unwrap();
+    let Some(FieldColumn::Float(depths)) = read.field(0) else { panic!("{:?}", schema.fields) };
+    assert_eq!(depths.iter().flatten().collect::<Vec<_>>(), [0.5, 4.0, -0.5]);
     let text = "easting,northing\n392000.5,5820000\n392001.5,5820001\n";
     noted(text, &plain, &["projected", "X_POSSIBLE_NAMES=easting -oo Y_POSSIBLE_NAMES=northing"]);
 }

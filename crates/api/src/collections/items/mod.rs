@@ -70,10 +70,8 @@ impl ItemsRequest {
         let mut params = Params::parse(context.query.as_deref())?;
         let format = format::choose(params.take("f"), &context.headers, EVENTS)?;
         let crs = params.take("crs").map(|c| crs::parse("crs", &c)).transpose()?.unwrap_or_default();
-        if crs != Crs::Crs84
-            && matches!(format, Format::Arrow | Format::Parquet | Format::FlatGeobuf | Format::GeoPackage)
-        {
-            let detail = "Arrow, Parquet, FlatGeobuf and GeoPackage are served in CRS84 only";
+        if crs != Crs::Crs84 && format.is_crs84_only() {
+            let detail = "CSV, Arrow, Parquet, FlatGeobuf and GeoPackage are served in CRS84 only";
             return Err(Problem::parameter("crs", detail));
         }
         let max = if format.is_bulk() { LIMIT_STREAM_MAX } else { LIMIT_MAX };

@@ -101,6 +101,11 @@ impl Format {
         !matches!(self, Format::Json | Format::Html)
     }
 
+    /// Returns whether its positions are longitude and latitude always, as its columns or its metadata state.
+    pub fn is_crs84_only(self) -> bool {
+        matches!(self, Format::Csv | Format::Arrow | Format::Parquet | Format::FlatGeobuf | Format::GeoPackage)
+    }
+
     fn of_media_type(media_type: &str) -> Option<Format> {
         Some(match media_type {
             "application/json" | "*/*" | "application/*" => Format::Json,

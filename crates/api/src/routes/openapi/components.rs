@@ -59,7 +59,11 @@ fn parameters() -> Value {
             json!({ "type": "array", "minItems": 4, "maxItems": 6, "oneOf": [{ "minItems": 4, "maxItems": 4 }, { "minItems": 6, "maxItems": 6 }], "items": { "type": "number" } }),
         ),
         ("bbox-crs", "Coordinate reference system of `bbox`.", system()),
-        ("crs", "Coordinate reference system of the response.", system()),
+        (
+            "crs",
+            "Coordinate reference system of the response. CSV, Arrow, Parquet, FlatGeobuf and GeoPackage are served in CRS84 only.",
+            system(),
+        ),
         ("filter-crs", "Coordinate reference system of `filter`.", system()),
         ("datetime", "Instant, or interval with `..` for an open end (RFC 3339).", text()),
         (
