@@ -3132,7 +3132,7 @@ export interface components {
         "Meridian-After": string;
         /** @description Write only if the event, or the definition of the collection, has one of these tags (`ETag` of a read), or `*` if there is one: else 412. */
         "If-Match": string;
-        /** @description Tags (`ETag` of earlier responses). A read of the same state is answered with 304. A write is done only if the event has none of them; `*`: if there is none. */
+        /** @description Tags (`ETag` of earlier responses). A read of the same state is answered with 304. A write is done only if the event has none of them; `*`: if there is no such event or collection. Else 412. */
         "If-None-Match": string;
         /** @description One range of bytes, such as `bytes=0-1023`. Several get the whole file. */
         Range: string;
@@ -3257,7 +3257,7 @@ export interface operations {
                 f?: components["parameters"]["f"];
             };
             header?: {
-                /** @description Tags (`ETag` of earlier responses). A read of the same state is answered with 304. A write is done only if the event has none of them; `*`: if there is none. */
+                /** @description Tags (`ETag` of earlier responses). A read of the same state is answered with 304. A write is done only if the event has none of them; `*`: if there is no such event or collection. Else 412. */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
             };
             path?: never;
@@ -3292,7 +3292,7 @@ export interface operations {
                 f?: components["parameters"]["f"];
             };
             header?: {
-                /** @description Tags (`ETag` of earlier responses). A read of the same state is answered with 304. A write is done only if the event has none of them; `*`: if there is none. */
+                /** @description Tags (`ETag` of earlier responses). A read of the same state is answered with 304. A write is done only if the event has none of them; `*`: if there is no such event or collection. Else 412. */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
             };
             path: {
@@ -3337,7 +3337,10 @@ export interface operations {
                 /** @description Max events that the new retention may remove; without it, a retention that removes any gets 409 with their number. */
                 confirm?: components["parameters"]["confirm"];
             };
-            header?: never;
+            header?: {
+                /** @description Tags (`ETag` of earlier responses). A read of the same state is answered with 304. A write is done only if the event has none of them; `*`: if there is no such event or collection. Else 412. */
+                "If-None-Match"?: components["parameters"]["If-None-Match"];
+            };
             path: {
                 /** @description Name of the collection. */
                 c: components["parameters"]["c"];
@@ -3439,7 +3442,7 @@ export interface operations {
                 f?: components["parameters"]["f"];
             };
             header?: {
-                /** @description Tags (`ETag` of earlier responses). A read of the same state is answered with 304. A write is done only if the event has none of them; `*`: if there is none. */
+                /** @description Tags (`ETag` of earlier responses). A read of the same state is answered with 304. A write is done only if the event has none of them; `*`: if there is no such event or collection. Else 412. */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
             };
             path: {
@@ -3477,7 +3480,7 @@ export interface operations {
                 f?: components["parameters"]["f"];
             };
             header?: {
-                /** @description Tags (`ETag` of earlier responses). A read of the same state is answered with 304. A write is done only if the event has none of them; `*`: if there is none. */
+                /** @description Tags (`ETag` of earlier responses). A read of the same state is answered with 304. A write is done only if the event has none of them; `*`: if there is no such event or collection. Else 412. */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
             };
             path: {
@@ -3563,7 +3566,7 @@ export interface operations {
                 "Meridian-Timeout"?: components["parameters"]["Meridian-Timeout"];
                 /** @description Position of a write, as the header `Meridian-Position` of its answer has it: the response shows at least that. A server of a cluster that has not got it waits for it, until the deadline and 60 s at most by default, and answers 503 then. Another server has every write, and answers 503 at once. */
                 "Meridian-After"?: components["parameters"]["Meridian-After"];
-                /** @description Tags (`ETag` of earlier responses). A read of the same state is answered with 304. A write is done only if the event has none of them; `*`: if there is none. */
+                /** @description Tags (`ETag` of earlier responses). A read of the same state is answered with 304. A write is done only if the event has none of them; `*`: if there is no such event or collection. Else 412. */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
             };
             path: {
@@ -3711,7 +3714,7 @@ export interface operations {
                 "Meridian-Timeout"?: components["parameters"]["Meridian-Timeout"];
                 /** @description Position of a write, as the header `Meridian-Position` of its answer has it: the response shows at least that. A server of a cluster that has not got it waits for it, until the deadline and 60 s at most by default, and answers 503 then. Another server has every write, and answers 503 at once. */
                 "Meridian-After"?: components["parameters"]["Meridian-After"];
-                /** @description Tags (`ETag` of earlier responses). A read of the same state is answered with 304. A write is done only if the event has none of them; `*`: if there is none. */
+                /** @description Tags (`ETag` of earlier responses). A read of the same state is answered with 304. A write is done only if the event has none of them; `*`: if there is no such event or collection. Else 412. */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
             };
             path: {
@@ -3757,7 +3760,7 @@ export interface operations {
                 Prefer?: components["parameters"]["Prefer"];
                 /** @description Write only if the event, or the definition of the collection, has one of these tags (`ETag` of a read), or `*` if there is one: else 412. */
                 "If-Match"?: components["parameters"]["If-Match"];
-                /** @description Tags (`ETag` of earlier responses). A read of the same state is answered with 304. A write is done only if the event has none of them; `*`: if there is none. */
+                /** @description Tags (`ETag` of earlier responses). A read of the same state is answered with 304. A write is done only if the event has none of them; `*`: if there is no such event or collection. Else 412. */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
             };
             path: {
@@ -3799,7 +3802,7 @@ export interface operations {
             header?: {
                 /** @description Write only if the event, or the definition of the collection, has one of these tags (`ETag` of a read), or `*` if there is one: else 412. */
                 "If-Match"?: components["parameters"]["If-Match"];
-                /** @description Tags (`ETag` of earlier responses). A read of the same state is answered with 304. A write is done only if the event has none of them; `*`: if there is none. */
+                /** @description Tags (`ETag` of earlier responses). A read of the same state is answered with 304. A write is done only if the event has none of them; `*`: if there is no such event or collection. Else 412. */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
             };
             path: {
@@ -3832,7 +3835,7 @@ export interface operations {
                 Prefer?: components["parameters"]["Prefer"];
                 /** @description Write only if the event, or the definition of the collection, has one of these tags (`ETag` of a read), or `*` if there is one: else 412. */
                 "If-Match"?: components["parameters"]["If-Match"];
-                /** @description Tags (`ETag` of earlier responses). A read of the same state is answered with 304. A write is done only if the event has none of them; `*`: if there is none. */
+                /** @description Tags (`ETag` of earlier responses). A read of the same state is answered with 304. A write is done only if the event has none of them; `*`: if there is no such event or collection. Else 412. */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
             };
             path: {
@@ -3941,7 +3944,7 @@ export interface operations {
                 "Meridian-Timeout"?: components["parameters"]["Meridian-Timeout"];
                 /** @description Position of a write, as the header `Meridian-Position` of its answer has it: the response shows at least that. A server of a cluster that has not got it waits for it, until the deadline and 60 s at most by default, and answers 503 then. Another server has every write, and answers 503 at once. */
                 "Meridian-After"?: components["parameters"]["Meridian-After"];
-                /** @description Tags (`ETag` of earlier responses). A read of the same state is answered with 304. A write is done only if the event has none of them; `*`: if there is none. */
+                /** @description Tags (`ETag` of earlier responses). A read of the same state is answered with 304. A write is done only if the event has none of them; `*`: if there is no such event or collection. Else 412. */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
             };
             path: {
@@ -4019,7 +4022,7 @@ export interface operations {
                 "Meridian-Timeout"?: components["parameters"]["Meridian-Timeout"];
                 /** @description Position of a write, as the header `Meridian-Position` of its answer has it: the response shows at least that. A server of a cluster that has not got it waits for it, until the deadline and 60 s at most by default, and answers 503 then. Another server has every write, and answers 503 at once. */
                 "Meridian-After"?: components["parameters"]["Meridian-After"];
-                /** @description Tags (`ETag` of earlier responses). A read of the same state is answered with 304. A write is done only if the event has none of them; `*`: if there is none. */
+                /** @description Tags (`ETag` of earlier responses). A read of the same state is answered with 304. A write is done only if the event has none of them; `*`: if there is no such event or collection. Else 412. */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
             };
             path: {
@@ -4091,7 +4094,7 @@ export interface operations {
                 "Meridian-Timeout"?: components["parameters"]["Meridian-Timeout"];
                 /** @description Position of a write, as the header `Meridian-Position` of its answer has it: the response shows at least that. A server of a cluster that has not got it waits for it, until the deadline and 60 s at most by default, and answers 503 then. Another server has every write, and answers 503 at once. */
                 "Meridian-After"?: components["parameters"]["Meridian-After"];
-                /** @description Tags (`ETag` of earlier responses). A read of the same state is answered with 304. A write is done only if the event has none of them; `*`: if there is none. */
+                /** @description Tags (`ETag` of earlier responses). A read of the same state is answered with 304. A write is done only if the event has none of them; `*`: if there is no such event or collection. Else 412. */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
             };
             path: {
@@ -4277,7 +4280,7 @@ export interface operations {
                 "Meridian-Timeout"?: components["parameters"]["Meridian-Timeout"];
                 /** @description Position of a write, as the header `Meridian-Position` of its answer has it: the response shows at least that. A server of a cluster that has not got it waits for it, until the deadline and 60 s at most by default, and answers 503 then. Another server has every write, and answers 503 at once. */
                 "Meridian-After"?: components["parameters"]["Meridian-After"];
-                /** @description Tags (`ETag` of earlier responses). A read of the same state is answered with 304. A write is done only if the event has none of them; `*`: if there is none. */
+                /** @description Tags (`ETag` of earlier responses). A read of the same state is answered with 304. A write is done only if the event has none of them; `*`: if there is no such event or collection. Else 412. */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
             };
             path: {
@@ -5639,7 +5642,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Tags (`ETag` of earlier responses). A read of the same state is answered with 304. A write is done only if the event has none of them; `*`: if there is none. */
+                /** @description Tags (`ETag` of earlier responses). A read of the same state is answered with 304. A write is done only if the event has none of them; `*`: if there is no such event or collection. Else 412. */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
                 /** @description One range of bytes, such as `bytes=0-1023`. Several get the whole file. */
                 Range?: components["parameters"]["Range"];
