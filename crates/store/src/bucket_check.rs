@@ -7,6 +7,7 @@ use crate::control::ControlPlane;
 use crate::error::{Problem, StoreError};
 use crate::options::{Options, PARTITIONS_MAX};
 use crate::paths::partition_dir;
+use crate::recovery::leftovers::newest_unnamed;
 use crate::seams::Bucket;
 use crate::seams::{MemoryDisk, Registry, Seams, Storage};
 use crate::store::Store;
@@ -83,19 +84,32 @@ pub fn check_bucket(bucket: &Arc<dyn Bucket>, seams: &Seams) -> Result<CheckRepo
     Ok(CheckReport { problems, collections: all.len(), logs })
 }
 
-/// Returns problems of a partition's log after its newest manifest.
+/// Returns problems of a partition's log after its newest manifest, and a file with a write that neither of them knows:
+/// then a manifest is lost, and its receipt with it.
 fn check_log(
     bucket: &Arc<dyn Bucket>,
     seams: &Seams,
     storage: &BucketStorage,
     dir: &Path,
 ) -> Result<Vec<StoreError>, StoreError> {
-    let (catalog, folder) = (storage.partition(dir, 0).catalog, format!("{}/wal/", storage.place_of(dir)));
+    let (partition, folder) = (storage.partition(dir, 0), format!("{}/wal/", storage.place_of(dir)));
+    let catalog = partition.catalog;
     let mut newest = catalog.newest()?;
     for _ in 0..TRIES {
         let Some(manifest) = newest.map(|newest| newest.manifest) else { break };
         let log = BucketLog::new(bucket.clone(), seams.clock.clone(), folder.clone(), 0, 0);
-        let damage = log.damage(manifest.flushed, manifest.log)?;
+        // Before the log: what a running owner flushes at this moment is in the log, which is released after its
+        // manifest is there.
+        let unnamed = newest_unnamed(partition.objects.as_ref(), &manifest)?;
+        let (mut damage, last) = log.check(manifest.flushed, manifest.log)?;
+        // Behind damage the end of the log is not known.
+        if let Some((path, position)) = unnamed.filter(|(_, position)| damage.is_empty() && *position > last) {
+            let detail = format!(
+                "it holds writes up to {position}, and the newest manifest and the log know of writes up to {last}: a \
+                 manifest is lost, or the end of the log"
+            );
+            damage.push(StoreError::corrupt(&path, detail));
+        }
         newest = catalog.newest()?;
         // Objects covered by a newer manifest are removed, and only seem to be missing.
         if damage.is_empty() || newest.as_ref().is_some_and(|now| now.manifest.version() == manifest.version()) {

@@ -74,15 +74,18 @@ async fn follow(
 ) -> Result<BoundQuery, Fault> {
     let (begun, patience, mut look) = (Instant::now(), asked.busy_timeout(), LOOK);
     loop {
-        match bind(owner, asked, control) {
+        let is_unknown = match bind(owner, asked, control) {
             Ok(bound) if bound.is_there() => return Ok(bound),
-            Ok(_) | Err(Fault::Closed | Fault::Invalid(_)) => {}
+            Ok(_) | Err(Fault::Invalid(_)) => false,
+            Err(Fault::Closed) => true,
             Err(fault) => return Err(fault),
-        }
+        };
         // Zero means no limit.
         let left = if patience.is_zero() { Duration::MAX } else { patience.saturating_sub(begun.elapsed()) };
         if executor.is_draining() || left.is_zero() {
-            return Err(executor.refuse().into());
+            let busy = executor.refuse();
+            // A gateway goes on to the others, and then to the owner: it may never be known here.
+            return Err(if is_unknown && left.is_zero() { Fault::Closed } else { busy.into() });
         }
         tokio::time::sleep(look.min(left)).await;
         look = (look * 2).min(LOOK_MAX);

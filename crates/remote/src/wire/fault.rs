@@ -225,6 +225,16 @@ impl Fault {
         self.is_of_the_link() || matches!(self, Fault::Deadline)
     }
 
+    /// Returns true if a scan server does not have the collection: it does not know it, or has it set apart as damaged.
+    /// One that opens it again by itself is not meant.
+    pub(crate) fn is_refusal(&self) -> bool {
+        match self {
+            Fault::Closed => true,
+            Fault::Damaged(damaged) => !Damaged::from(damaged.clone()).is_retried(),
+            _ => false,
+        }
+    }
+
     /// Returns true if the server cannot read what it needs but another one may be able to. Its connection to the
     /// bucket is down, or its version is older. Or it has just found damage, which it works around once it has read the
     /// manifest again.

@@ -9,6 +9,7 @@ mod errors;
 mod groups;
 mod links;
 mod proxy;
+mod refusals;
 mod reluctant;
 mod scans;
 mod subscribers;

@@ -46,7 +46,7 @@ fn gateway(owner: &Owner, rule: NoServerRule) -> (watch::Sender<Arc<[ScanServerL
     (told, gateway_with(owner, scans))
 }
 
-fn gateway_with(owner: &Owner, scans: ScanOptions) -> Arc<RemoteBackend> {
+pub fn gateway_with(owner: &Owner, scans: ScanOptions) -> Arc<RemoteBackend> {
     let owner = watch::channel(Some(owner.address.to_string().into())).1;
     let records = Arc::new(Store::open(Options::ephemeral(), Seams::real()).unwrap());
     let options = RemoteOptions { scans: Some(scans), ..RemoteOptions::new(Seams::real().random) };

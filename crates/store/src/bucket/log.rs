@@ -198,9 +198,11 @@ impl BucketLog {
         Ok(())
     }
 
-    /// Returns problems of the chain from a place up to its current end. Nothing is fenced.
-    pub(crate) fn damage(&self, flushed: u64, from: Option<LogPlace>) -> Result<Vec<StoreError>, StoreError> {
+    /// Returns problems of the chain from a place up to its current end, and the position of the last write that it or
+    /// a manifest up to `flushed` covers. Nothing is fenced.
+    pub(crate) fn check(&self, flushed: u64, from: Option<LogPlace>) -> Result<(Vec<StoreError>, u64), StoreError> {
         let (mut found, mut held, mut ahead) = (LogContents::default(), VecDeque::new(), ReadAhead::new());
+        let mut last = flushed;
         let mut replay = Replay::new(Rules::SERVER, from.unwrap_or(LogPlace::FIRST), self.term);
         loop {
             match replay.step() {
@@ -209,8 +211,9 @@ impl BucketLog {
                 }
                 ReplayStep::List => replay.listed(self.places()?),
                 // The end of the chain.
-                _ => return Ok(found.damage),
+                _ => return Ok((found.damage, last)),
             }
+            last = held.iter().fold(last, |last, group: &LogGroup| last.max(group.last_position));
             // Frees memory, as a log may be large.
             found.records.clear();
             held.clear();

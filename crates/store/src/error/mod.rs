@@ -125,6 +125,16 @@ impl StoreError {
         }
     }
 
+    /// Turns the absence of a file that has to be there into damage, by its name.
+    pub(crate) fn absence_is_damage(self) -> StoreError {
+        match self {
+            StoreError::Io { path, source, .. } if source.kind() == io::ErrorKind::NotFound => {
+                StoreError::corrupt(&path, "it is missing")
+            }
+            other => other,
+        }
+    }
+
     /// Returns true if a later attempt to open may succeed: nothing is known to be damaged.
     pub(crate) fn may_pass(&self) -> bool {
         match self {

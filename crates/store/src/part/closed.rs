@@ -92,7 +92,8 @@ impl ClosedSegment {
 
     /// Opens the segment.
     pub(super) fn open(&self) -> Result<Part, StoreError> {
-        let opened = self.try_open();
+        // A manifest names it, and what an expired snapshot may lack is refused before it is read.
+        let opened = self.try_open().map_err(StoreError::absence_is_damage);
         if opened.as_ref().is_err_and(StoreError::is_damage) {
             // The next check of the manifest opens it permanently, repairs it, or reports it as missing.
             self.sick.store(true, Ordering::Relaxed);

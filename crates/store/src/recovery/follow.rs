@@ -30,11 +30,14 @@ pub(crate) fn follow_new(common: &Common, dir: &Path) -> Result<Option<Partition
         partition.tail = common.storage.log_reader(dir)?.map(Tail::new);
     }
     // Not searched a second time, as that takes some forty reads.
-    match partition.follow(newest.manifest, false) {
-        Err(error) if error.is_damage() => {
-            partition.follow_newest()?;
+    if let Err(error) = partition.follow(newest.manifest, false) {
+        if !error.is_damage() {
+            return Err(error);
         }
-        followed => followed?,
+        // Dropped meanwhile, and its objects removed: nothing is damaged, and nothing is there to be served.
+        if partition.follow_newest()?.is_none() {
+            return Ok(None);
+        }
     }
     partition.publish();
     Ok(Some(partition))

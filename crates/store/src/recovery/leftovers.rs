@@ -19,6 +19,7 @@ use crate::catalog::sidecars::{files_of, last_death_of};
 use crate::error::{Problem, StoreError};
 use crate::ingest::idempotency;
 use crate::ingest::partition::Partition;
+use crate::manifest::Manifest;
 use crate::part::segment::seq_max_of;
 use crate::seams::objects::HALF;
 use crate::seams::{Objects, Proof};
@@ -80,10 +81,10 @@ impl Partition {
     }
 
     fn note_later(&mut self, path: &Path, position: u64) {
-        // In a bucket nothing is repaired.
-        let cure = match self.manifest.log {
-            Some(_) => "put back what is missing from a copy of the bucket",
-            None => "`meridian check --repair` puts together what there is",
+        // In a bucket nothing is repaired. Only there numbers are claimed before leftovers are swept.
+        let cure = match self.claimed {
+            true => "put back what is missing from a copy of the bucket",
+            false => "`meridian check --repair` puts together what there is",
         };
         let detail = format!(
             "it is not the newest, or the log has lost its end: {} holds writes up to {position}, and both together know of \
@@ -101,6 +102,14 @@ impl Partition {
     fn segment_files(&self) -> Result<Vec<String>, StoreError> {
         self.shared.objects.list().map_err(StoreError::io("list", &self.shared.objects.path("")))
     }
+}
+
+/// Returns the file with the newest write of all that a manifest does not name, and the position of that write.
+pub(crate) fn newest_unnamed(objects: &dyn Objects, manifest: &Manifest) -> Result<Option<(PathBuf, u64)>, StoreError> {
+    let (named, all) = (files_of(manifest), objects.list().map_err(StoreError::io("list", &objects.path("")))?);
+    let unnamed = all.iter().filter(|name| !named.contains(*name));
+    let writes = unnamed.filter_map(|name| Some((objects.path(name), newest_write(objects, name)?)));
+    Ok(writes.max_by_key(|(_, position)| *position))
 }
 
 /// Returns the number in a file's name.

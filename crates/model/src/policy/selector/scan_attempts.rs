@@ -1,7 +1,7 @@
 //! The attempts of a scan of one tablet: from the first to the one that completes it, with a trace of all.
 //!
 //! ```text
-//! next -> Ask -> (waits for `delay`) asked -> busy, failed -> next …
+//! next -> Ask -> (waits for `delay`) asked -> busy, failed, refused -> next …
 //!                                          -> started -> done
 //!                                                     -> failed -> next …   the caller requests only the missing rows
 //! hedge -> Ask, beside one that has not started; the first to start wins, the other is dropped
@@ -36,7 +36,8 @@ pub enum Step {
     Ask(AttemptRequest),
     /// There is no scan server: retry, for at most this much longer.
     Wait(Duration),
-    /// There is no scan server, and the profile's wait is over: apply [`super::Fallback`].
+    /// There is no scan server, and the profile's wait is over; or every one has refused the scan. Apply
+    /// [`super::Fallback`].
     Absent,
     /// It was busy or failed too often.
     GiveUp,
@@ -74,6 +75,9 @@ impl ScanAttempts {
         }
         if !servers.is_empty() {
             self.alone_since = None;
+            if servers.iter().all(|server| self.is_refused_by(server)) {
+                return Step::Absent;
+            }
             return self
                 .select(profile, servers, now, draw)
                 .map_or(Step::GiveUp, |ask| Step::Ask(self.enter(ask, servers, now)));
@@ -166,6 +170,11 @@ impl ScanAttempts {
         }
     }
 
+    /// Lets servers that refused the scan be asked again, as if they had been busy.
+    pub fn ask_again(&mut self) {
+        self.made.iter_mut().filter(|made| made.end == End::Refused).for_each(|made| made.end = End::Busy);
+    }
+
     /// Whether an attempt is in progress.
     pub fn is_under_way(&self) -> bool {
         self.made.iter().any(|made| made.end.is_under_way())
@@ -178,7 +187,7 @@ impl ScanAttempts {
         let is_unstarted = |made: &AttemptRecord| match made.end {
             End::Asked => since < made.asked + made.busy_timeout,
             End::Started | End::Done => false,
-            End::Busy | End::Failed | End::Dropped => true,
+            End::Busy | End::Failed | End::Refused | End::Dropped => true,
         };
         self.made.iter().any(|made| made.end == End::Busy) && self.made.iter().all(is_unstarted)
     }
@@ -192,7 +201,12 @@ impl ScanAttempts {
         now.saturating_sub(self.begun)
     }
 
-    /// The server of the next attempt by the profile, given the attempts so far.
+    fn is_refused_by(&self, server: &str) -> bool {
+        self.made.iter().any(|made| made.end == End::Refused && made.server == server)
+    }
+
+    /// The server of the next attempt by the profile, given the attempts so far. Servers that refused the scan, and
+    /// their attempts, do not count: the plan goes on to the others without a longer timeout.
     fn select(
         &self,
         profile: &Profile,
@@ -204,16 +218,18 @@ impl ScanAttempts {
         let tried: Vec<Attempt<'_>> = self
             .made
             .iter()
-            .filter(|made| !made.owner)
+            .filter(|made| !made.owner && made.end != End::Refused)
             .map(|made| Attempt { server: &made.server, outcome: outcome(made.end) })
             .collect();
         let tablet = Tablet { name: &self.tablet, attempts: &tried };
+        let left: Vec<usize> = (0..servers.len()).filter(|server| !self.is_refused_by(servers[*server])).collect();
+        let names: Vec<&str> = left.iter().map(|server| servers[*server]).collect();
         let Selection::Servers { servers: chosen, delay, busy_timeout } =
-            profile.select(&[tablet], servers, Duration::ZERO, draw)
+            profile.select(&[tablet], &names, Duration::ZERO, draw)
         else {
             return None;
         };
-        let server = *chosen.first()?;
+        let server = *left.get(*chosen.first()?)?;
         // A full or draining server responds at once. It is asked again only once its busy timeout would have passed:
         // otherwise a scan would cycle through all servers without a pause.
         let again = self.made.iter().filter(|made| Some(&made.server.as_str()) == servers.get(server));

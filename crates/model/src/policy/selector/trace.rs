@@ -40,6 +40,8 @@ pub enum End {
     Busy,
     /// The server, or the connection to it, failed.
     Failed,
+    /// The server does not have the tablet, or has it set apart as damaged.
+    Refused,
     /// Another attempt started first, or the scan is no longer wanted.
     Dropped,
 }
@@ -60,6 +62,7 @@ impl fmt::Display for AttemptRecord {
             End::Done => "done",
             End::Busy => "busy",
             End::Failed => "failed",
+            End::Refused => "refused",
             End::Dropped => "dropped",
         };
         write!(f, "{before}{}{after}: {word}", self.server)?;

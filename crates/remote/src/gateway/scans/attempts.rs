@@ -44,6 +44,8 @@ pub(in super::super) struct QueryAttempts {
     fault: Option<Fault>,
     /// Attempts that failed because the server cannot read.
     unreadable: usize,
+    /// Why servers refused the query; damage, if one of them has the collection set apart.
+    refusal: Option<Fault>,
     /// Whether there was no server at the last look.
     is_alone: bool,
     current: WorkContext,
@@ -86,6 +88,7 @@ impl QueryAttempts {
             begun: None,
             fault: None,
             unreadable: 0,
+            refusal: None,
             is_alone: false,
             current,
         }
@@ -122,9 +125,17 @@ impl QueryAttempts {
                     let owner = self.owner.owner().borrow().as_ref().map(|owner| owner.address.clone());
                     let verdict = self.scans.fallback.lock().ask(owner.as_deref().unwrap_or("owner"), now);
                     match verdict {
-                        Verdict::Wait => self.wait_for_servers(LOOK).await,
                         Verdict::Owner => return self.fall_back(owner.as_deref().unwrap_or("owner")).await,
-                        Verdict::Fail => {
+                        // Servers may only be behind: what they do not know is the reason at the deadline.
+                        Verdict::Wait if !matches!(self.refusal, Some(Fault::Damaged(_))) => {
+                            self.fault = self.refusal.clone().or(self.fault.take());
+                            self.attempts.ask_again();
+                            self.wait_for_servers(LOOK).await;
+                        }
+                        Verdict::Wait | Verdict::Fail => {
+                            if let Some(refusal) = self.refusal.take() {
+                                return Err(refusal);
+                            }
                             count(&self.scans.counts.absent);
                             return Err(Fault::Busy(self.absence()));
                         }
@@ -218,11 +229,11 @@ impl QueryAttempts {
                             self.begun = Some((attempt, Some(process)));
                             return Ok(Some(begun));
                         }
-                        // A server without the collection is behind, like one that reports it has not caught up.
-                        Err(Fault::NotStarted | Fault::Closed) => {
+                        Err(Fault::NotStarted) => {
                             count(&self.scans.counts.busy);
                             self.attempts.ended(attempt, End::Busy, self.now());
                         }
+                        Err(fault) if fault.is_refusal() => self.refused(attempt, fault),
                         Err(Fault::Deadline) => {
                             // That of an earlier server is not the reason.
                             self.fault = None;
@@ -307,6 +318,15 @@ impl QueryAttempts {
         let get = (self.make)(WireQuery { busy_timeout_us, ..self.asked.clone() });
         let (until, current) = (self.until, self.current.clone());
         move || current.run(|| Call::of(get, until.saturating_duration_since(Instant::now())).to_json())
+    }
+
+    /// Handles a server that does not have the collection. It stays in use for other collections.
+    fn refused(&mut self, attempt: usize, fault: Fault) {
+        count(&self.scans.counts.failed);
+        self.attempts.ended(attempt, End::Refused, self.now());
+        if !matches!(self.refusal, Some(Fault::Damaged(_))) {
+            self.refusal = Some(fault);
+        }
     }
 
     /// Handles a failed attempt. Another server may answer, unless the query itself is at fault.

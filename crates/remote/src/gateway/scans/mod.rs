@@ -190,7 +190,7 @@ impl Scans {
             counter("meridian_scan_hedges_total", "Second requests beside one that was slow to begin.", hedges),
             counter(
                 "meridian_scan_fallbacks_total",
-                "Questions that went to the owner, as there was no scan server.",
+                "Questions that went to the owner, as no scan server had the data.",
                 fallbacks,
             ),
             counter("meridian_scan_refusals_total", "Questions refused, as there was no scan server.", absent),

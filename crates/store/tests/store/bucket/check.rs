@@ -1,6 +1,6 @@
 //! A check of a bucket reports each missing or damaged object, and nothing while an owner is at work.
 
-use super::{Process, WriteOutcome, seams, write};
+use super::{Process, WriteOutcome, open, seams, write};
 use meridian_store::bucket::{Bucket, MemoryBucket};
 use meridian_store::{Act, ControlPlane, Lease};
 use meridian_store::{CheckReport, check_bucket};
@@ -62,6 +62,39 @@ fn a_bucket_that_no_cluster_has_used_is_not_in_order() {
     assert!(bucket.objects().is_empty(), "it leaves nothing there");
     Lease::new(&shared, "owner", "n", "host:1", Duration::from_secs(3), &seams()).turn().unwrap();
     assert_eq!(checked(&bucket).collections, 0);
+}
+
+/// Nothing else remembers them, so readers that start then show the state before.
+#[test]
+fn manifests_that_are_gone_with_their_receipts_show_by_what_a_segment_holds() {
+    let bucket = MemoryBucket::new();
+    let shared: Arc<dyn Bucket> = Arc::new(bucket.clone());
+    Lease::new(&shared, "owner", "n", "host:1", Duration::from_secs(3), &seams()).turn().unwrap();
+    let owner = Process::first(&bucket);
+    let all = |part: &str| -> Vec<(String, Vec<u8>)> {
+        let names = bucket.objects().into_iter().map(|(name, _)| name).filter(|name| name.contains(part));
+        names.map(|name| (name.clone(), bucket.get(&name).unwrap())).collect()
+    };
+    let before = all("/manifests/");
+    (1..4).for_each(|number| assert_eq!(write(&owner.collection, number), WriteOutcome::Stored));
+    let log = all("/wal/");
+    owner.collection.flush().unwrap();
+    drop(owner);
+    assert_eq!(found(&bucket), "");
+    let rest = all("/wal/");
+    all("/manifests/").iter().for_each(|(name, _)| bucket.harm(name, None));
+    before.into_iter().for_each(|(name, bytes)| bucket.harm(&name, Some(bytes)));
+    let said = found(&bucket);
+    assert!(said.contains(".segment") && said.contains("holds writes up to 3"), "{said:?}");
+    // The same while an owner flushes: the log still has these writes, and nothing is lost.
+    log.into_iter().for_each(|(name, bytes)| bucket.harm(&name, Some(bytes)));
+    assert_eq!(found(&bucket), "");
+    all("/wal/").iter().for_each(|(name, _)| bucket.harm(name, None));
+    rest.into_iter().for_each(|(name, bytes)| bucket.harm(&name, Some(bytes)));
+    let store = open(&bucket).unwrap();
+    let problems: String = store.problems().iter().map(ToString::to_string).collect();
+    assert!(problems.contains("from a copy of the bucket") && !problems.contains("--repair"), "{problems}");
+    assert_eq!(write(&store.collection("t", "c").unwrap(), 9), WriteOutcome::Refused);
 }
 
 /// Covers every object of a collection that something names, and each record beside it.

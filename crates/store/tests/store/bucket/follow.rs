@@ -150,6 +150,34 @@ fn a_collection_is_dropped_and_made_again_for_everybody() {
 }
 
 #[test]
+fn a_collection_that_is_dropped_while_it_is_opened_is_absent_or_whole() {
+    let mut paused = 0;
+    for after in 0..2_000 {
+        let bucket = MemoryBucket::new();
+        let owner = Process::first(&bucket);
+        for number in 1..3 {
+            assert_eq!(write(&owner.collection, number), WriteOutcome::Stored);
+            owner.collection.flush().unwrap();
+        }
+        let objects = bucket.clone();
+        bucket.pause(after, move || {
+            owner.store.drop_collection("t", "c").unwrap();
+            // As after the grace period.
+            let names = objects.objects().into_iter().map(|(name, _)| name);
+            names.filter(|name| name.contains("/segments/")).for_each(|name| objects.harm(&name, None));
+        });
+        let store = Store::open_read_only(options(), seams(), Arc::new(bucket.clone())).unwrap();
+        if bucket.take_pause() {
+            break;
+        }
+        paused += 1;
+        let parts = store.collection("t", "c").map(|c| c.snapshot().parts.len());
+        assert!(parts.is_none_or(|parts| parts == 2), "pause after {after}: {parts:?}");
+    }
+    assert!((5..2_000).contains(&paused), "{paused} calls were paused at");
+}
+
+#[test]
 fn a_collection_that_another_process_makes_at_once_is_made_once() {
     let bucket = MemoryBucket::new();
     let (one, two) = (super::open(&bucket).unwrap(), super::open(&bucket).unwrap());

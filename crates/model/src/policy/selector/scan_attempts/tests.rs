@@ -97,6 +97,33 @@ fn without_servers_a_scan_waits_then_may_go_to_the_owner() {
 }
 
 #[test]
+fn each_server_that_refuses_is_asked_once_then_the_owner_may_be() {
+    let profile = profile(r#"{"servers":"1","busyTimeout":"33ms"}"#);
+    let mut attempts = ScanAttempts::new("t", at(0));
+    let next = |attempts: &mut ScanAttempts, end: End| {
+        let ask = asked(attempts.next(&profile, &SERVERS, at(1), |_| 0));
+        attempts.ended(ask.attempt, end, at(1));
+        ask
+    };
+    let mut refused: Vec<AttemptRequest> = (0..3).map(|_| next(&mut attempts, End::Refused)).collect();
+    let last = next(&mut attempts, End::Busy);
+    let again = next(&mut attempts, End::Refused);
+    assert_eq!(again.server, last.server, "a busy server may have it");
+    assert!(again.delay >= at(32), "and has its pause: {:?}", again.delay);
+    refused.push(last);
+    assert!(refused.iter().all(|ask| (ask.delay, ask.busy_timeout) == (at(0), at(33))), "{refused:?}");
+    let mut servers: Vec<usize> = refused.iter().map(|ask| ask.server).collect();
+    servers.sort_unstable();
+    assert_eq!(servers, [0, 1, 2, 3], "also those beyond the plan");
+    assert_eq!(attempts.next(&profile, &SERVERS, at(40), |_| 0), Step::Absent);
+    // A server that comes is asked, and those that were behind may be asked again.
+    assert_eq!(asked(attempts.next(&profile, &["a", "b", "c", "d", "e"], at(40), |_| 0)).server, 4);
+    attempts.ask_again();
+    let later = asked(attempts.next(&profile, &SERVERS, at(500), |_| 0));
+    assert_eq!((later.delay, later.busy_timeout), (at(0), at(1_000)));
+}
+
+#[test]
 fn a_slow_scan_is_hedged_once_and_the_slower_attempt_is_dropped() {
     let profile = profile(r#"{"servers":"100%","busyTimeout":"5s"}"#);
     let mut hedging = Hedging::new(at(20), 1.0, 1.0).unwrap();
