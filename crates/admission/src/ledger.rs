@@ -92,8 +92,7 @@ impl Ledger {
         &self.pace
     }
 
-    /// Returns the rate limit of its acts on tokens and users. A token that changes collections without end cannot use
-    /// it up, so it can be revoked.
+    /// Returns the rate limit of its acts on tokens and users, which a token that floods collections leaves.
     pub fn credential_pace(&self) -> &Pace {
         &self.credential_pace
     }

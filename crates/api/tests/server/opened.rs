@@ -1,6 +1,7 @@
 //! A collection that is open to all: what callers without a credential leave to the users of its tenant.
 
 use crate::quotas::{JSON, Shared, refused};
+use crate::sign_in::{Browser, PASSWORD};
 use crate::support::{read_head, send};
 use serde_json::{Value, json};
 use std::io::BufReader;
@@ -57,4 +58,24 @@ fn requests_without_a_credential_take_at_most_half_of_the_tenants_places() {
     // The quotas of a tenant do not decide who reaches the routes that are open to all, and can sign in.
     assert_eq!(shared.server.get("/").status, 200);
     assert_eq!(shared.ask(&shared.operator, "GET", path, &[], b"").status, 200);
+}
+
+#[test]
+fn users_sign_out_and_change_their_password_where_strangers_use_the_quotas_up() {
+    let shared = Shared::start(json!({}));
+    let user = json!({"name": "anna", "password": PASSWORD, "role": "reader"}).to_string();
+    let made = shared.ask(&shared.operator, "POST", "/users", &[JSON], user.as_bytes());
+    assert_eq!(made.status, 201, "{}", made.text());
+    let browser = Browser::of(&shared.server, "anna", PASSWORD);
+    // The first response is charged after it is sent. The minute of room that it takes outlasts the test.
+    open(&shared, &json!({"result_bytes_per_second": 1}));
+    let strangers = (0..100).any(|_| shared.server.get("/collections/ships").status == 429);
+    assert!(strangers, "a response has more bytes than the quota");
+    browser.get(&shared.server, "/collections/ships").problem(429);
+    let change = json!({"password": PASSWORD, "new": "another battery, correct"});
+    let changed = browser.ask(&shared.server, "POST", "/password", change);
+    assert_eq!(changed.status, 200, "{}", changed.text());
+    let browser = Browser::from(&changed);
+    assert_eq!(browser.ask(&shared.server, "POST", "/logout", json!({})).status, 204);
+    assert_eq!(browser.get(&shared.server, "/session").json(), json!({"sign_in": true}));
 }

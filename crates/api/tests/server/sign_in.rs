@@ -24,7 +24,7 @@ impl Browser {
         Browser::from(&answer)
     }
 
-    fn from(answer: &Response) -> Browser {
+    pub fn from(answer: &Response) -> Browser {
         let cookie = answer.header("set-cookie").split(';').next().unwrap().to_owned();
         Browser { cookie, csrf: answer.json()["csrf_token"].as_str().unwrap_or_default().to_owned() }
     }
