@@ -57,7 +57,7 @@ describe('the files of the map', { timeout: 3_600_000 }, () => {
       await page.click('#layers .file >> text=Load…');
       await page.waitForSelector('#load-dialog[open]');
       assert.equal(await page.inputValue('#load-name'), id);
-      await page.click('#load-go');
+      await Promise.all([page.waitForEvent('load'), page.click('#load-go')]);
       await page.waitForFunction((name) => document.querySelector('#collection').value === name, id, { timeout: PATIENCE });
       await rest();
       const { features } = await api(`/collections/${id}/items?sortby=name&limit=10`);
@@ -100,7 +100,7 @@ describe('the files of the map', { timeout: 3_600_000 }, () => {
       await becomes(() => page.textContent('#load-state'), `Invalid body: no place. The collection ${id}-b is made, and empty: meridian drop ${id}-b --url ${url} removes it`);
       await page.unroute(refuses);
       // The same load again takes the collection that it made.
-      await page.click('#load-go');
+      await Promise.all([page.waitForEvent('load'), page.click('#load-go')]);
       await page.waitForFunction((name) => document.querySelector('#collection').value === name, `${id}-b`, { timeout: PATIENCE });
       await rest();
       // The browser reports the refusals too.
