@@ -83,15 +83,20 @@ impl DateFormat {
 }
 
 fn iso(pattern: &str, text: &str) -> Option<String> {
-    let parse = |pattern: &str| {
+    let parse = |pattern: &str, text: &str| {
         let parts = BrokenDownTime::parse(pattern, text).ok()?;
         let early = parts.year().is_some_and(|year| year < 1000);
         (!early || has_whole_year(pattern, text)).then_some(parts)
     };
-    let parts = parse(pattern).or_else(|| {
-        // jiff reads four digits as `%z`. Many programs write two for whole hours, or a colon.
-        let short = pattern.contains("%z").then(|| pattern.replace("%z", "%:::z"))?;
-        parse(&short)
+    let parts = parse(pattern, text).or_else(|| {
+        // jiff reads four digits as `%z`. Many programs write a colon between them, or two for whole hours.
+        let (before, _) = pattern.split_once("%z")?;
+        let (_, start) = BrokenDownTime::parse_prefix(before, text).ok()?;
+        let (until, rest) = text.split_at_checked(start + "+00".len())?;
+        match rest.starts_with(':') {
+            true => parse(&pattern.replace("%z", "%:z"), text),
+            false => parse(pattern, &format!("{until}00{rest}")),
+        }
     })?;
     if pattern.contains("%s") {
         return parts.to_timestamp().ok().map(|stamp| stamp.to_string());
@@ -257,6 +262,9 @@ mod tests {
             ("%d.%m.%Y", "01.02.0001", Some("0001-02-01")),
             ("%d %b %Y %H:%M:%S %z", "3 Feb 0999 03:04:05 +0100", Some("0999-02-03T03:04:05+01:00")),
             ("%b %d %H:%M:%S %z %Y", "Feb 03 03:04:05 +01 0026", Some("0026-02-03T03:04:05+01:00")),
+            ("%b %d %H:%M:%S %z %Y", "Feb 03 03:04:05 -03:30 2026", Some("2026-02-03T03:04:05-03:30")),
+            ("%z %Y-%m-%d %H", "+0 2026-01-31 00", None),
+            ("%z %Y-%m-%d %H", "é", None),
             ("%F", "0026-01-31", Some("0026-01-31")),
             ("%F", "26-01-31", None),
             ("%d.%m.%Y", "31.01.26", None),

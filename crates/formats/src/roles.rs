@@ -287,7 +287,7 @@ impl Roles {
 
 /// Returns the note on columns that are left out because of their types; `None` without any.
 pub(crate) fn left_out(names: &[String]) -> Option<String> {
-    (!names.is_empty()).then(|| format!("columns of types that are not kept are left out: {}", list(names)))
+    (!names.is_empty()).then(|| format!("columns that are not kept are left out: {}", list(names)))
 }
 
 /// Formats a list of names for messages, truncated if there are too many.

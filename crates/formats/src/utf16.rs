@@ -6,11 +6,13 @@ use std::borrow::Cow;
 /// First bytes that show the encoding.
 pub(crate) const HEAD_BYTES: usize = 4;
 
-/// Returns the encoding of a text without a byte order mark whose first two characters are below U+0100.
+/// Returns the encoding of a text without a byte order mark whose first two characters are below U+0100. Control
+/// characters are signs of no text.
 pub(crate) fn unmarked(first: &[u8]) -> Option<&'static Encoding> {
-    match first {
-        [1..=255, 0, 1..=255, 0, ..] => Some(UTF_16LE),
-        [0, 1..=255, 0, 1..=255, ..] => Some(UTF_16BE),
+    let is_text = |byte: u8| matches!(byte, b'\t' | b'\n' | b'\r' | b' '..=b'~' | 0xa0..);
+    match *first {
+        [a, 0, b, 0, ..] if is_text(a) && is_text(b) => Some(UTF_16LE),
+        [0, a, 0, b, ..] if is_text(a) && is_text(b) => Some(UTF_16BE),
         _ => None,
     }
 }
@@ -46,7 +48,16 @@ mod tests {
                 }
             }
         }
-        for bytes in [&b"a\0b"[..], b"a\0\0\0", b"\0\0\0a", b"a,b\n", b"\xef\xbb\xbfa", b"\0\0\x27\x0a", b"a\0bc"] {
+        for bytes in [
+            &b"a\0b"[..],
+            b"a\0\0\0",
+            b"\0\0\0a",
+            b"a,b\n",
+            b"\xef\xbb\xbfa",
+            b"\0\0\x27\x0a",
+            b"a\0bc",
+            b"\x03\0\x01\0",
+        ] {
             assert_eq!(&*as_utf8(bytes), bytes);
         }
     }

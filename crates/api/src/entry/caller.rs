@@ -7,7 +7,7 @@ use crate::protocol::fields;
 use crate::protocol::problem::{Kind, Problem, Result};
 use crate::request::dispatch::{Arrival, CHALLENGE, Peer, decoded, is_forwarded};
 use crate::request::overload;
-use crate::request::route::{Access, Action, Class, PLACES, Resource, Route};
+use crate::request::route::{Access, Action, PLACES, Resource, Route};
 use crate::request::scope::no_collection;
 use crate::state::AppState;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
@@ -17,6 +17,9 @@ use meridian_model::policy::access::{Decision, Target};
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// The tag of the open routes for signing in and out.
+const SIGN_IN: &str = "Access";
 
 static TENANT: HeaderName = HeaderName::from_static("meridian-tenant");
 
@@ -89,7 +92,7 @@ pub fn identify(
 /// collections, must not decide who can do that.
 pub fn charged_for(state: &AppState, route: &Route, caller: Caller) -> Caller {
     let ledger = &state.callers.nobody.ledger;
-    let is_free = route.access == Access::Open && (caller.is_anonymous() || route.class == Class::Registry);
+    let is_free = route.access == Access::Open && (caller.is_anonymous() || route.tag == SIGN_IN);
     if !is_free || Arc::ptr_eq(&caller.ledger, ledger) {
         return caller;
     }

@@ -72,6 +72,9 @@ fn users_sign_out_and_change_their_password_where_strangers_use_the_quotas_up() 
     let strangers = (0..100).any(|_| shared.server.get("/collections/ships").status == 429);
     assert!(strangers, "a response has more bytes than the quota");
     browser.get(&shared.server, "/collections/ships").problem(429);
+    // Where a page has the token of the session from, which the others need.
+    assert_eq!(browser.get(&shared.server, "/session").json()["csrf_token"], browser.csrf.as_str());
+    assert!(browser.get(&shared.server, "/login").text().contains("action=\"/logout\""));
     let change = json!({"password": PASSWORD, "new": "another battery, correct"});
     let changed = browser.ask(&shared.server, "POST", "/password", change);
     assert_eq!(changed.status, 200, "{}", changed.text());

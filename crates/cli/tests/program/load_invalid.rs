@@ -282,7 +282,7 @@ fn utf_16_is_refused_with_the_command_that_converts_it() {
             std::fs::write(&file, words.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>()).unwrap();
             let run = meridian(&["load", "spots", text(&file), "--data", &data]).ended(1);
             let (input, ending) = (text(&file), name.trim_start_matches("spots"));
-            let run = run.says(&[&format!("iconv -f {encoding} -t utf-8 {input} > converted{ending}")]);
+            let run = run.says(&[&format!("iconv -f {encoding} -t utf-8 {input} > spots-utf8{ending}")]);
             assert!(!run.err.contains("--invalid"), "{}", run.err);
         }
     }
@@ -290,5 +290,10 @@ fn utf_16_is_refused_with_the_command_that_converts_it() {
     let pack = ["-c", r"printf 'a\0,\0b\0' | gzip > $0", text(&packed)];
     assert!(Command::new("sh").args(pack).status().unwrap().success());
     let run = meridian(&["load", "spots", text(&packed), "--data", &data]).ended(1);
-    run.says(&[&format!("gunzip -c {} | iconv -f utf-16le -t utf-8 > converted.csv", text(&packed))]);
+    let command = format!("gunzip -c < {} | iconv -f utf-16le -t utf-8 > packed-utf8.csv", text(&packed));
+    run.says(&[&command]);
+    // The command does what it is for, in the folder that it is copied to.
+    let ran = Command::new("sh").args(["-c", &command]).current_dir(&folder).status().unwrap();
+    assert!(ran.success());
+    assert_eq!(std::fs::read_to_string(folder.path().join("packed-utf8.csv")).unwrap(), "a,b");
 }

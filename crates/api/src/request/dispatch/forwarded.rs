@@ -20,15 +20,31 @@ pub fn is_forwarded(headers: &HeaderMap) -> bool {
     headers.keys().any(|name| is_of_proxy(name.as_str()))
 }
 
+/// How names of headers begin that proxies add.
+const STARTS: [&str; 12] = [
+    "cf-",
+    "cloudfront-",
+    "fastly-",
+    "tailscale-",
+    "x-akamai-",
+    "x-amzn-trace-",
+    "x-arr-",
+    "x-azure-",
+    "x-envoy-",
+    "x-forwarded",
+    "x-original-",
+    "x-sucuri-",
+];
+
 /// Returns whether only proxies add a header of this name.
 fn is_of_proxy(name: &str) -> bool {
-    ["x-forwarded", "x-original-", "x-envoy-", "cf-", "cloudfront-"].iter().any(|start| name.starts_with(start))
+    STARTS.iter().any(|start| name.starts_with(start))
         || matches!(
             name,
             "ali-cdn-real-ip"
                 | "cdn-loop"
                 | "client-ip"
-                | "fastly-client-ip"
+                | "do-connecting-ip"
                 | "fly-client-ip"
                 | "forwarded"
                 | "incap-client-ip"
@@ -38,9 +54,8 @@ fn is_of_proxy(name: &str) -> bool {
                 | "wl-proxy-client-ip"
                 | "x-amz-cf-id"
                 | "x-appengine-user-ip"
-                | "x-azure-clientip"
-                | "x-azure-socketip"
                 | "x-client-ip"
+                | "x-cloud-trace-context"
                 | "x-cluster-client-ip"
                 | "x-nf-client-connection-ip"
                 | "x-real-ip"
@@ -295,6 +310,9 @@ mod tests {
             "True-Client-IP",
             "X-AppEngine-User-IP",
             "X-Azure-ClientIP",
+            "X-ARR-ClientIP",
+            "X-Azure-Ref",
+            "X-Cloud-Trace-Context",
             "X-Client-IP",
             "X-Cluster-Client-IP",
             "X-Envoy-External-Address",
