@@ -10,6 +10,7 @@ use meridian_query::{Items, QueryError};
 use meridian_remote::{ScanExecutor, ScanOptions, ScanServerLocation};
 use std::net::TcpListener;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// Counts the events of a collection through a new gateway. Returns the result, and the number of requests to scan
 /// servers.
@@ -69,4 +70,37 @@ fn a_collection_that_no_scan_server_knows_is_the_owners_or_absent() {
     let (found, attempts) = counted(&owner, &servers, NoServerRule::Fail, "ships");
     assert!(matches!(found, Err(QueryError::Store(StoreError::Closed))), "{found:?}");
     assert_eq!(attempts, 2);
+}
+
+#[test]
+fn killed_servers_count_as_absent_until_their_successors_come() {
+    let backend = store();
+    backend.create(TENANT, "ships", schema_spec::parse(SHIPS).unwrap(), Settings::default()).unwrap();
+    let owner = Owner::serve(backend.clone(), 1);
+    let gone: Vec<TcpListener> = (0..2).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
+    let killed = [11, 12].map(|process| at(process, gone[process as usize - 11].local_addr().unwrap()));
+    drop(gone);
+    let (found, attempts) = counted(&owner, &killed, NoServerRule::Fallback, "ships");
+    assert_eq!((found.unwrap(), attempts), (Some(0), 2), "the owner answers, and each server is asked once");
+    let (found, attempts) = counted(&owner, &killed, NoServerRule::Fail, "ships");
+    assert!(matches!(found, Err(QueryError::Store(StoreError::Busy(_)))) && attempts == 2, "{found:?} {attempts}");
+
+    let (told, scans) = options(NoServerRule::Wait);
+    let gateway = gateway_with(&owner, scans);
+    told.send_replace(Arc::from(killed.clone()));
+    let collection = gateway.collection(TENANT, "ships").unwrap().unwrap();
+    let all = Items::all(&collection.schema()).predicate;
+    let attempts = || gateway.figures().iter().find(|one| one.name == "meridian_scan_attempts_total").unwrap().value;
+    let successor = Owner::scan(backend, 13, ScanExecutor::new(LIMITS));
+    std::thread::scope(|scope| {
+        let found = scope.spawn(|| collection.count(eventual(), &all, u64::MAX, &control(PATIENCE)));
+        let begun = Instant::now();
+        while attempts() < 2 {
+            assert!(begun.elapsed() < PATIENCE, "they are never asked");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let [first, second] = killed;
+        told.send_replace(Arc::from(vec![first, second, at(13, successor.address)]));
+        assert_eq!(found.join().unwrap().unwrap(), Some(0));
+    });
 }

@@ -197,7 +197,8 @@ impl ScanAttempts {
         &self.made
     }
 
-    fn since(&self, now: Duration) -> Duration {
+    /// How long the scan has been going on.
+    pub fn since(&self, now: Duration) -> Duration {
         now.saturating_sub(self.begun)
     }
 
@@ -206,7 +207,7 @@ impl ScanAttempts {
     }
 
     /// The server of the next attempt by the profile, given the attempts so far. Servers that refused the scan, and
-    /// their attempts, do not count: the plan goes on to the others without a longer timeout.
+    /// attempts at them and at ones that are gone, do not count: the plan goes on to the others without a longer timeout.
     fn select(
         &self,
         profile: &Profile,
@@ -218,7 +219,7 @@ impl ScanAttempts {
         let tried: Vec<Attempt<'_>> = self
             .made
             .iter()
-            .filter(|made| !made.owner && made.end != End::Refused)
+            .filter(|made| !made.owner && made.end != End::Refused && servers.contains(&made.server.as_str()))
             .map(|made| Attempt { server: &made.server, outcome: outcome(made.end) })
             .collect();
         let tablet = Tablet { name: &self.tablet, attempts: &tried };

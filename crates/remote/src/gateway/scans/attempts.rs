@@ -2,7 +2,7 @@
 
 use super::super::answer::{Message, MessageStream};
 use super::super::link::Link;
-use super::{ScanServerLocation, Scans, count};
+use super::{Avoidance, ScanServerLocation, Scans, count};
 use crate::wire::call::{Call, Get, WireQuery};
 use crate::wire::fault::Fault;
 use futures_util::StreamExt;
@@ -25,6 +25,10 @@ const UNREADABLE_MAX: usize = 6;
 /// How long a server may be silent beyond its busy timeout. It takes a call at once, and then it may start the query late
 /// or work for long. So a silent one is paused, or cannot be reached.
 const SILENT: Duration = Duration::from_millis(250);
+
+/// How long a query is retried that neither servers nor the owner answer, after servers were lost. A gateway finds their
+/// successors within some six seconds.
+const SUCCEEDED: Duration = Duration::from_secs(8);
 
 /// Outcome of an attempt: its number, the process asked, and the response.
 type AttemptOutcome = (usize, u64, Result<(MessageStream, Message), Fault>);
@@ -125,7 +129,13 @@ impl QueryAttempts {
                     let owner = self.owner.owner().borrow().as_ref().map(|owner| owner.address.clone());
                     let verdict = self.scans.fallback.lock().ask(owner.as_deref().unwrap_or("owner"), now);
                     match verdict {
-                        Verdict::Owner => return self.fall_back(owner.as_deref().unwrap_or("owner")).await,
+                        Verdict::Owner => match self.fall_back(owner.as_deref().unwrap_or("owner")).await {
+                            Err(fault) if fault.is_of_the_link() && self.may_be_succeeded(&profile) => {
+                                self.fault = Some(fault);
+                                self.wait_for_servers(2 * LOOK).await;
+                            }
+                            answered => return answered,
+                        },
                         // Servers may only be behind: what they do not know is the reason at the deadline.
                         Verdict::Wait if !matches!(self.refusal, Some(Fault::Damaged(_))) => {
                             self.fault = self.refusal.clone().or(self.fault.take());
@@ -152,6 +162,11 @@ impl QueryAttempts {
                 Step::GiveUp => return Err(self.fault.take().unwrap_or(Fault::NotStarted)),
             }
         }
+    }
+
+    /// Returns whether servers that come soon may answer, instead of ones that were lost.
+    fn may_be_succeeded(&self, profile: &Profile) -> bool {
+        self.scans.has_lost_servers(&profile.group) && self.attempts.since(self.now()) < SUCCEEDED
     }
 
     /// Why no server was asked.
@@ -284,7 +299,7 @@ impl QueryAttempts {
         let (scans, now) = (self.scans.clone(), self.now());
         let next = self.attempts.pass_over(silent.attempt, profile, names, now, |n| scans.draw(n))?;
         count(&self.scans.counts.failed);
-        self.scans.avoid(silent.process);
+        self.scans.avoid(silent.process, Avoidance::Unreachable);
         Some(next)
     }
 
@@ -342,7 +357,8 @@ impl QueryAttempts {
         if !(fault.is_of_the_link() || unreadable && self.unreadable < UNREADABLE_MAX) {
             return Err(fault);
         }
-        process.into_iter().for_each(|process| self.scans.avoid(process));
+        let reason = if unreadable { Avoidance::Unreadable } else { Avoidance::Unreachable };
+        process.into_iter().for_each(|process| self.scans.avoid(process, reason));
         self.fault = Some(match fault {
             // Link faults mention the owner, where most links lead.
             Fault::Unavailable(why) if process.is_some() => {

@@ -124,6 +124,20 @@ fn each_server_that_refuses_is_asked_once_then_the_owner_may_be() {
 }
 
 #[test]
+fn attempts_at_servers_that_are_gone_make_no_timeout_longer() {
+    let profile = profile(r#"{"servers":"1","busyTimeout":"33ms"}"#);
+    let mut attempts = ScanAttempts::new("t", at(0));
+    for _ in 0..6 {
+        let ask = asked(attempts.next(&profile, &SERVERS, at(1), |_| 0));
+        attempts.ended(ask.attempt, End::Failed, at(1));
+    }
+    let again = asked(attempts.clone().next(&profile, &SERVERS, at(1), |_| 0));
+    assert!(again.busy_timeout > at(33), "they are still there");
+    let successor = asked(attempts.next(&profile, &["e"], at(1), |_| 0));
+    assert_eq!((successor.delay, successor.busy_timeout), (at(0), at(33)));
+}
+
+#[test]
 fn a_slow_scan_is_hedged_once_and_the_slower_attempt_is_dropped() {
     let profile = profile(r#"{"servers":"100%","busyTimeout":"5s"}"#);
     let mut hedging = Hedging::new(at(20), 1.0, 1.0).unwrap();
