@@ -28,7 +28,7 @@ const TRIES: usize = 4;
 pub struct CheckReport {
     /// The damage found; empty if everything is in order.
     pub problems: Vec<Problem>,
-    /// Number of collections, including damaged ones.
+    /// Number of collections, including damaged ones, without dropped and incomplete ones.
     pub collections: usize,
     /// Whether the logs were read; logs in NATS are not.
     pub logs: bool,
@@ -66,22 +66,31 @@ pub fn check_bucket(bucket: &Arc<dyn Bucket>, seams: &Seams) -> Result<CheckRepo
         }
         Err(error) => return Err(error),
     };
-    if logs {
-        for (tenant, name) in &all {
-            let dir = |partition| partition_dir(Path::new(ROOT), tenant, name, partition);
-            // Problems of the first manifest are reported with its collection.
-            let first = storage.partition(&dir(0), 0).catalog.newest().ok().flatten();
-            let partitions = first.map_or(1, |first| first.manifest.settings.partitions.min(PARTITIONS_MAX));
-            for partition in 0..u32::from(partitions) {
-                let found = check_log(&read_only, seams, &storage, &dir(partition));
-                problems.extend(found.unwrap_or_else(|error| vec![error]).iter().map(Problem::of));
-            }
+    let mut collections = 0;
+    for (tenant, name) in &all {
+        let dir = |partition| partition_dir(Path::new(ROOT), tenant, name, partition);
+        let catalog = storage.partition(&dir(0), 0).catalog;
+        let partitions = match catalog.newest() {
+            Ok(Some(first)) if !first.manifest.making => first.manifest.settings.partitions.min(PARTITIONS_MAX),
+            // Dropped or incomplete: the list has these too.
+            Ok(_) => continue,
+            // Reported with its collection.
+            Err(_) => 1,
+        };
+        collections += 1;
+        let of = |partition| {
+            check_log(&read_only, seams, &storage, &dir(partition)).unwrap_or_else(|error| vec![error])
+        };
+        let found: Vec<StoreError> = (0..u32::from(partitions)).filter(|_| logs).flat_map(of).collect();
+        // As in the check of the store, it may have been dropped meanwhile.
+        if found.is_empty() || !catalog.is_ended().unwrap_or(false) {
+            problems.extend(found.iter().map(Problem::of));
         }
     }
     problems.extend(check_shared(&read_only, seams)?.iter().map(Problem::of));
     let mut seen = BTreeSet::new();
     problems.retain(|problem| seen.insert((problem.path.clone(), problem.detail.clone())));
-    Ok(CheckReport { problems, collections: all.len(), logs })
+    Ok(CheckReport { problems, collections, logs })
 }
 
 /// Returns problems of a partition's log after its newest manifest, and a file with a write that neither of them knows:

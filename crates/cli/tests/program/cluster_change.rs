@@ -62,7 +62,7 @@ fn the_collections_pass_to_another_owner_and_no_request_fails() {
     order(&cluster, &["handover", "ships/0"]).ended(2).says(&["ships/0", "no collection"]);
     order(&cluster, &["handover", "--to", "owner-0"]).ended(2).says(&[
         "owner-0",
-        "there is no such process",
+        "there is no such owner",
         &one.node(),
     ]);
     let clients = Strict::default();
@@ -134,6 +134,9 @@ fn a_drained_process_takes_no_new_work_until_it_starts_again() {
     }
     // The only other owner is drained: when theirs ends, the collections have none until it is a standby again.
     becomes(&cluster, &one.node(), "drained");
+    order(&cluster, &["handover", "--to", &one.node()]).ended(3).says(&["it is drained", &one.node()]);
+    let run = order(&cluster, &["handover", "--to", &two.node()]).ended(0);
+    assert!(run.out.contains("owns the collections already"), "{}", run.out);
     two.signal("TERM");
     assert_eq!(two.ends(), Some(0));
     follows(&scan, clients.written());

@@ -249,11 +249,6 @@ impl BucketCatalog {
         }
         Ok(frame(MAGIC, VERSION, &content))
     }
-
-    /// Returns true if the collection was dropped; false also if it never existed.
-    pub(super) fn is_ended(&self) -> Result<bool, StoreError> {
-        Ok(self.look()?.0.kind == Kind::End)
-    }
 }
 
 /// Returns the offset of the manifest in an object's content; `None` if the magic number is not that of a catalog.
@@ -285,5 +280,9 @@ impl Catalog for BucketCatalog {
 
     fn end(&self, follows: u64) -> Result<(), CommitError> {
         self.follow(follows, None).map(|_| ())
+    }
+
+    fn is_ended(&self) -> Result<bool, StoreError> {
+        Ok(self.look()?.0.kind == Kind::End)
     }
 }

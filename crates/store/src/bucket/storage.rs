@@ -13,7 +13,7 @@ use crate::error::StoreError;
 use crate::extents::Extents;
 use crate::options::Options;
 use crate::paths::{number_of, partition_dir, partition_folder};
-use crate::seams::{Disk, LogReader, Objects, PartitionStorage, Registry, Seams, Storage, WriteLog};
+use crate::seams::{Catalog, Disk, LogReader, Objects, PartitionStorage, Registry, Seams, Storage, WriteLog};
 use crate::stats::ExtentStats;
 use crate::stream::{SharedLog, StreamLog, StreamReader, name_of, prefix_of};
 use meridian_model::policy::groups::{Group, Groups};

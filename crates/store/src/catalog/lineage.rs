@@ -80,6 +80,11 @@ impl Lineage {
     pub(crate) fn newest(&self) -> Result<Option<Manifest>, StoreError> {
         Ok(self.catalog.newest()?.map(|newest| newest.manifest))
     }
+
+    /// Returns true if the collection was dropped.
+    pub(crate) fn is_ended(&self) -> Result<bool, StoreError> {
+        self.catalog.is_ended()
+    }
 }
 
 #[cfg(test)]

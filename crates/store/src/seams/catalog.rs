@@ -33,6 +33,14 @@ pub trait Catalog: Send + Sync + std::fmt::Debug {
         Err(CommitError::Clean(Invalid::new("collections of this storage cannot be dropped").into()))
     }
 
+    /// Returns true if the collection was dropped; false also if it never existed, or if drops leave no trace here.
+    ///
+    /// # Errors
+    /// Those of [`Catalog::newest`].
+    fn is_ended(&self) -> Result<bool, StoreError> {
+        Ok(false)
+    }
+
     /// Notifies the catalog that the newest manifest was verified: copies that prove it may be updated.
     fn confirm(&self, manifest: &Manifest) -> Result<(), StoreError> {
         let _ = manifest;

@@ -263,21 +263,31 @@ impl Store {
 
     /// Returns the damage found when the folder was opened.
     pub fn problems(&self) -> Vec<Problem> {
+        let mut problems = self.problems_beside();
+        problems.extend(self.collections().iter().flat_map(|collection| collection.problems()));
+        problems
+    }
+
+    /// Returns the damage found when the folder was opened, without that of open collections.
+    fn problems_beside(&self) -> Vec<Problem> {
         let mut problems = self.inner.problems.clone();
         problems.extend(self.inner.mended.lock().iter().cloned());
         problems.extend(self.unopened(|_| true));
-        for collection in self.collections() {
-            problems.extend(collection.problems());
-        }
         problems
     }
 
     /// Reads everything and verifies every checksum, tree and sidecar; returns the damage. Takes as long as reading the
     /// whole folder.
     pub fn check(&self) -> Vec<Problem> {
-        let mut problems = self.problems();
-        for collection in self.collections() {
-            problems.extend(crate::recovery::check::check(&collection));
+        let (mut problems, all) = (self.problems_beside(), self.collections());
+        for partitions in all.chunk_by(|a, b| (a.tenant(), a.name()) == (b.tenant(), b.name())) {
+            let mut found: Vec<Problem> = partitions.iter().flat_map(|partition| partition.problems()).collect();
+            found.extend(partitions.iter().flat_map(|partition| crate::recovery::check::check(partition)));
+            // Its owner may have dropped it meanwhile, first partition first: what is gone then is not lost.
+            let is_dropped = |first: &Arc<Collection>| first.core.lock().catalog.is_ended().unwrap_or(false);
+            if found.is_empty() || !partitions.first().is_some_and(is_dropped) {
+                problems.extend(found);
+            }
         }
         problems.extend(self.all_records().iter().flat_map(|(_, records)| records.verify()));
         problems.extend(self.inner.audit.verify());

@@ -30,7 +30,7 @@ pub(super) struct DrainArgs {
 /// Runs the command.
 pub(super) fn run(args: &DrainArgs) -> Result<(), Failure> {
     let cluster = Cluster::open(&args.cluster)?;
-    let process = cluster.find(&args.node, |node| node.node == args.node)?;
+    let process = cluster.find(&args.node, None, |node| node.node == args.node)?;
     let mut held = Vec::new();
     for group in cluster.groups()?.all() {
         let terms = Terms::new(&cluster.bucket, &lease_of(group));

@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::output::say;
 use clap::Args;
 use meridian_model::policy::groups::{Group, Groups};
-use meridian_store::bucket::{Condition, Node, OrderKind, Survey, SurveyedCollection, Terms, lease_of};
+use meridian_store::bucket::{Condition, OrderKind, Survey, SurveyedCollection, Terms, lease_of};
 
 /// Pass the collections from their owner to a standby, without failed requests
 #[derive(Args, Debug)]
@@ -41,30 +41,36 @@ pub(super) fn run(args: &HandoverArgs) -> Result<(), Failure> {
     let to = match &args.to {
         None => None,
         Some(name) => {
-            let is = |node: &Node| {
-                // With several groups, an owner that already has some can take more.
-                let is_ready = node.condition == Condition::StandsBy
-                    || node.condition == Condition::Serves && groups.iter().all(|group| !group.is_all());
-                node.node == *name && node.role == Role::Owner.to_string() && is_ready
-            };
-            Some(cluster.find(&format!("--to {name}"), is)?.node.process)
+            let to = cluster.find(&format!("--to {name}"), Some(Role::Owner), |node| node.node == *name)?.node;
+            // Whether it is ready otherwise, the present owner knows best.
+            if to.condition == Condition::Drained {
+                let why = format!(
+                    "--to {name}: it is drained, and takes no collections before `meridian cluster drain {name} --undo`"
+                );
+                return Err(Failure::Refused(why));
+            }
+            Some(to.process)
         }
     };
     for group in groups {
         let terms = Terms::new(&cluster.bucket, &lease_of(group));
         let Some((known, term)) = terms.newest()?.filter(|(_, term)| !term.resigned) else {
-            let what = if group.is_all() { "the collections".to_owned() } else { format!("group {}", group.number()) };
-            return Err(Failure::Refused(format!("nobody owns {what} at present: nothing to hand over")));
+            return Err(Failure::Refused(format!("nobody owns {} at present: nothing to hand over", text_of(group))));
         };
-        if to == Some(term.process) && !group.is_all() {
-            say(&format!("{} owns group {} already", term.node, group.number()));
+        if to == Some(term.process) {
+            say(&format!("{} owns {} already", term.node, text_of(group)));
             continue;
         }
-        let holder = cluster.find(&term.node, |node| node.process == term.process)?;
+        let holder = cluster.find(&term.node, None, |node| node.process == term.process)?;
         say(&cluster.order(&holder, OrderKind::Handover { lease: lease_of(group), epoch: term.epoch, to })?);
         follow(&cluster, group, &terms, (known, term.epoch))?;
     }
     Ok(())
+}
+
+/// Returns what a group has, in messages.
+fn text_of(group: Group) -> String {
+    if group.is_all() { "the collections".to_owned() } else { format!("group {}", group.number()) }
 }
 
 /// Waits until the lease of a group is held in a later epoch than this one, and prints the holder.
@@ -74,8 +80,7 @@ pub(super) fn follow(
     terms: &Terms,
     (mut known, epoch): (u64, u64),
 ) -> Result<(), Failure> {
-    let what = if group.is_all() { "the collections".to_owned() } else { format!("group {}", group.number()) };
-    let wait = cluster.wait();
+    let (what, wait) = (text_of(group), cluster.wait());
     loop {
         if let Some((number, term)) = terms.newest_from(known)? {
             known = number;

@@ -1,12 +1,14 @@
 //! Sends an order to a process of a cluster through its bucket, and waits for the outcome.
 
 use super::named::NamedCluster;
+use crate::config::Role;
 use crate::failure::Failure;
 use clap::Args;
 use meridian_model::policy::groups::Groups;
 use meridian_store::bucket::{Node, OrderKind, Orders, Roll, RollEntry, groups_of};
 use meridian_store::seams::Seams;
 use meridian_store::{Act, Bucket, ControlPlane, StoreError};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -80,20 +82,28 @@ impl Cluster {
     }
 
     /// Returns the process that `is` matches, once it has shown a sign of life since this call. `name`: its name in
-    /// messages.
-    pub(super) fn find(&self, name: &str, is: impl Fn(&Node) -> bool) -> Result<RollEntry, Failure> {
-        let before = Roll::read(self.bucket.as_ref(), None)?;
+    /// messages. `role`: its role, if only one counts.
+    pub(super) fn find(
+        &self,
+        name: &str,
+        role: Option<Role>,
+        is: impl Fn(&Node) -> bool,
+    ) -> Result<RollEntry, Failure> {
+        let has_role = |one: &RollEntry| role.is_none_or(|role| one.node.role == role.to_string());
+        let mut before = Roll::read(self.bucket.as_ref(), None)?;
+        before.retain(has_role);
         if !before.iter().any(|one| is(&one.node)) {
-            let names: Vec<&str> = before.iter().map(|one| one.node.node.as_str()).collect();
-            let there = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-            return Err(Failure::Usage(format!("{name}: there is no such process in this cluster; there is {there}")));
+            let what = role.map_or_else(|| "process".to_owned(), |role| role.to_string());
+            let names = Vec::from_iter(living(&before)).join(", ");
+            let there = if names.is_empty() { "none" } else { names.as_str() };
+            return Err(Failure::Usage(format!("{name}: there is no such {what} in this cluster; there is {there}")));
         }
         let wait = self.wait_for(LIVES);
         loop {
             let now = Roll::read(self.bucket.as_ref(), None)?;
             let said =
                 |one: &RollEntry| before.iter().find(|old| old.node.process == one.node.process).map(|old| old.said);
-            let mut living = now.into_iter().filter(|one| is(&one.node) && Some(one.said) > said(one));
+            let mut living = now.into_iter().filter(|one| has_role(one) && is(&one.node) && Some(one.said) > said(one));
             match (living.next(), living.next()) {
                 (Some(one), None) => return Ok(one),
                 (Some(one), Some(other)) => {
@@ -160,6 +170,14 @@ impl Cluster {
     }
 }
 
+/// Returns the names of the processes that live as far as the roll shows it: those that ended without leaving it are
+/// silent while others go on.
+fn living(roll: &[RollEntry]) -> BTreeSet<&str> {
+    let last = roll.iter().filter_map(|one| one.written).max().unwrap_or(0);
+    let lives = |one: &&RollEntry| one.written.is_none_or(|at| Duration::from_micros(last.abs_diff(at)) <= LIVES);
+    roll.iter().filter(lives).map(|one| one.node.node.as_str()).collect()
+}
+
 /// Returns the act of an order to the process of this name. Its actor can write the bucket, and so is an operator.
 fn act_of(node: &str, what: &OrderKind) -> Act {
     let (act, change) = match what {
@@ -176,6 +194,37 @@ fn act_of(node: &str, what: &OrderKind) -> Act {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use meridian_store::bucket::Condition;
+
+    #[test]
+    fn a_list_of_processes_has_each_living_name_once() {
+        let entry = |node: &str, process: u64, written: Option<i64>| RollEntry {
+            said: 1,
+            written,
+            node: Node {
+                node: node.to_owned(),
+                role: "owner".to_owned(),
+                process,
+                program: String::new(),
+                level: 1,
+                address: String::new(),
+                condition: Condition::StandsBy,
+                leases: Vec::new(),
+                done: None,
+            },
+        };
+        let seconds = |seconds: i64| Some(1_700_000_000_000_000 + seconds * 1_000_000);
+        // `o2` was killed and started again, `o3` was killed, and of `s1` nothing is known.
+        let roll = [
+            entry("o2", 1, seconds(0)),
+            entry("o2", 2, seconds(95)),
+            entry("o3", 3, seconds(1)),
+            entry("o1", 4, seconds(100)),
+            entry("s1", 5, None),
+        ];
+        assert_eq!(Vec::from_iter(living(&roll)), ["o1", "o2", "s1"]);
+        assert!(living(&[]).is_empty());
+    }
 
     #[test]
     fn the_line_of_an_order_names_process_and_lease() {

@@ -1,11 +1,16 @@
 //! A check of a bucket reports each missing or damaged object, and nothing while an owner is at work.
 
 use super::{Process, WriteOutcome, open, seams, write};
+use crate::world::schema;
+use meridian_model::IdRole;
 use meridian_store::bucket::{Bucket, MemoryBucket};
-use meridian_store::{Act, ControlPlane, Lease};
+use meridian_store::{Act, ControlPlane, Lease, Settings, Store};
 use meridian_store::{CheckReport, check_bucket};
 use std::sync::Arc;
 use std::time::Duration;
+
+/// More calls than any check here makes.
+const CALLS: u64 = 2_000;
 
 fn checked(bucket: &MemoryBucket) -> CheckReport {
     check_bucket(&(Arc::new(bucket.clone()) as Arc<dyn Bucket>), &seams()).unwrap()
@@ -62,6 +67,72 @@ fn a_bucket_that_no_cluster_has_used_is_not_in_order() {
     assert!(bucket.objects().is_empty(), "it leaves nothing there");
     Lease::new(&shared, "owner", "n", "host:1", Duration::from_secs(3), &seams()).turn().unwrap();
     assert_eq!(checked(&bucket).collections, 0);
+}
+
+/// Pauses a check at each of its calls in turn, until the owner has dropped a collection, created it, or both.
+fn check_during(partitions: u16, drops: bool, creates: bool) {
+    let create = move |owner: &Store| {
+        let settings = Settings { partitions, ..Settings::default() };
+        let first = owner.create("t", "c", schema(IdRole::Given), settings).unwrap();
+        assert_eq!(write(&first, 1), WriteOutcome::Stored);
+        first.flush().unwrap();
+        (2..4).for_each(|number| assert_eq!(write(&first, number), WriteOutcome::Stored));
+    };
+    let mut paused = 0;
+    for after in 0..CALLS {
+        let bucket = MemoryBucket::new();
+        let owner = open(&bucket).unwrap();
+        owner.create("t", "stays", schema(IdRole::Given), Settings::default()).unwrap();
+        if drops {
+            create(&owner);
+        }
+        bucket.pause(after, move || {
+            if drops {
+                assert!(owner.drop_collection("t", "c").unwrap());
+            }
+            if creates {
+                create(&owner);
+            }
+        });
+        let meanwhile = checked(&bucket);
+        if bucket.take_pause() {
+            break;
+        }
+        paused += 1;
+        let at = format!("{partitions} partitions, drops: {drops}, creates: {creates}, pause after {after}");
+        assert_eq!(meanwhile.problems, [], "{at}");
+        assert!((1..=2).contains(&meanwhile.collections), "{at}: {}", meanwhile.collections);
+        let later = checked(&bucket);
+        assert_eq!((later.problems.len(), later.collections), (0, 1 + usize::from(creates)), "{at}");
+    }
+    assert!((20..CALLS).contains(&paused), "{paused} calls were paused at");
+}
+
+#[test]
+fn a_collection_that_comes_or_goes_meanwhile_is_no_problem() {
+    for partitions in [1, 3] {
+        check_during(partitions, true, false);
+        check_during(partitions, false, true);
+        check_during(partitions, true, true);
+    }
+}
+
+/// Only an end shows that a collection was dropped: without its manifests it is lost.
+#[test]
+fn a_collection_that_is_lost_while_it_is_checked_is_a_problem() {
+    let told = (0..CALLS).any(|after| {
+        let (bucket, owner) = filled();
+        drop(owner);
+        let harmed = bucket.clone();
+        bucket.pause(after, move || {
+            let names = harmed.objects().into_iter().map(|(name, _)| name);
+            names.filter(|name| name.contains("/manifests/")).for_each(|name| harmed.harm(&name, None));
+        });
+        let said = found(&bucket);
+        assert!(!bucket.take_pause(), "no call of the check met the loss");
+        said.contains("MANIFEST") && said.contains("it is missing")
+    });
+    assert!(told);
 }
 
 /// Nothing else remembers them, so readers that start then show the state before.
