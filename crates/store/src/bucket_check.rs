@@ -78,9 +78,8 @@ pub fn check_bucket(bucket: &Arc<dyn Bucket>, seams: &Seams) -> Result<CheckRepo
             Err(_) => 1,
         };
         collections += 1;
-        let of = |partition| {
-            check_log(&read_only, seams, &storage, &dir(partition)).unwrap_or_else(|error| vec![error])
-        };
+        let of =
+            |partition| check_log(&read_only, seams, &storage, &dir(partition)).unwrap_or_else(|error| vec![error]);
         let found: Vec<StoreError> = (0..u32::from(partitions)).filter(|_| logs).flat_map(of).collect();
         // As in the check of the store, it may have been dropped meanwhile.
         if found.is_empty() || !catalog.is_ended().unwrap_or(false) {

@@ -1,9 +1,9 @@
 //! The attempts of a scan of one tablet: from the first to the one that completes it, with a trace of all.
 //!
 //! ```text
-//! next -> Ask -> (waits for `delay`) asked -> busy, failed, refused -> next …
+//! next -> Ask -> (waits for `delay`) asked -> busy, failed, unreachable, refused -> next …
 //!                                          -> started -> done
-//!                                                     -> failed -> next …   the caller requests only the missing rows
+//!                                                     -> failed, unreachable -> next …   the caller requests only the missing rows
 //! hedge -> Ask, beside one that has not started; the first to start wins, the other is dropped
 //! pass_over -> Ask, beside ones whose servers are silent; in the same way
 //! ```
@@ -17,6 +17,10 @@ use std::time::Duration;
 pub const ATTEMPTS_MAX: usize = 128;
 /// Min interval between two requests to a server, even if its busy timeout is shorter or infinite.
 const AGAIN_MIN: Duration = Duration::from_millis(10);
+/// Attempts after which a server that cannot be reached counts as absent. A second one tells it from a lost connection.
+const LOST_AFTER: usize = 2;
+/// How long it counts as absent.
+const LOST_FOR: Duration = Duration::from_secs(3);
 
 /// A scan of one tablet, with its attempts so far.
 #[derive(Debug, Clone)]
@@ -36,7 +40,7 @@ pub enum Step {
     Ask(AttemptRequest),
     /// There is no scan server: retry, for at most this much longer.
     Wait(Duration),
-    /// There is no scan server, and the profile's wait is over; or every one has refused the scan. Apply
+    /// There is no scan server, and the profile's wait is over; or each refuses the scan, or cannot be reached. Apply
     /// [`super::Fallback`].
     Absent,
     /// It was busy or failed too often.
@@ -75,7 +79,7 @@ impl ScanAttempts {
         }
         if !servers.is_empty() {
             self.alone_since = None;
-            if servers.iter().all(|server| self.is_refused_by(server)) {
+            if servers.iter().all(|server| self.is_absent(server, now)) {
                 return Step::Absent;
             }
             return self
@@ -166,7 +170,7 @@ impl ScanAttempts {
         let at = self.since(now);
         if let Some(made) = self.made.get_mut(attempt).filter(|made| made.end.is_under_way()) {
             (made.end, made.ended) = (end, Some(at));
-            self.hedged &= end != End::Failed;
+            self.hedged &= !matches!(end, End::Failed | End::Unreachable);
         }
     }
 
@@ -187,7 +191,7 @@ impl ScanAttempts {
         let is_unstarted = |made: &AttemptRecord| match made.end {
             End::Asked => since < made.asked + made.busy_timeout,
             End::Started | End::Done => false,
-            End::Busy | End::Failed | End::Refused | End::Dropped => true,
+            End::Busy | End::Failed | End::Unreachable | End::Refused | End::Dropped => true,
         };
         self.made.iter().any(|made| made.end == End::Busy) && self.made.iter().all(is_unstarted)
     }
@@ -202,12 +206,18 @@ impl ScanAttempts {
         now.saturating_sub(self.begun)
     }
 
-    fn is_refused_by(&self, server: &str) -> bool {
-        self.made.iter().any(|made| made.end == End::Refused && made.server == server)
+    /// Whether a server is no help for now: it refused the scan, or cannot be reached.
+    fn is_absent(&self, server: &str, now: Duration) -> bool {
+        let mut ends = self.made.iter().rev().filter(|made| made.server == server && !made.end.is_under_way());
+        let lost_at = ends.clone().next().and_then(|made| made.ended).unwrap_or_default();
+        ends.clone().any(|made| made.end == End::Refused)
+            || self.since(now) < lost_at + LOST_FOR
+                && ends.clone().count() >= LOST_AFTER
+                && ends.by_ref().take(LOST_AFTER).all(|made| made.end == End::Unreachable)
     }
 
-    /// The server of the next attempt by the profile, given the attempts so far. Servers that refused the scan, and
-    /// attempts at them and at ones that are gone, do not count: the plan goes on to the others without a longer timeout.
+    /// The server of the next attempt by the profile, given the attempts so far. Servers that are absent, and attempts
+    /// that did not reach one, do not count: the plan goes on to the others without a longer timeout.
     fn select(
         &self,
         profile: &Profile,
@@ -219,11 +229,11 @@ impl ScanAttempts {
         let tried: Vec<Attempt<'_>> = self
             .made
             .iter()
-            .filter(|made| !made.owner && made.end != End::Refused && servers.contains(&made.server.as_str()))
+            .filter(|made| !made.owner && !matches!(made.end, End::Refused | End::Unreachable))
             .map(|made| Attempt { server: &made.server, outcome: outcome(made.end) })
             .collect();
         let tablet = Tablet { name: &self.tablet, attempts: &tried };
-        let left: Vec<usize> = (0..servers.len()).filter(|server| !self.is_refused_by(servers[*server])).collect();
+        let left: Vec<usize> = (0..servers.len()).filter(|server| !self.is_absent(servers[*server], now)).collect();
         let names: Vec<&str> = left.iter().map(|server| servers[*server]).collect();
         let Selection::Servers { servers: chosen, delay, busy_timeout } =
             profile.select(&[tablet], &names, Duration::ZERO, draw)

@@ -38,8 +38,10 @@ pub enum End {
     Done,
     /// The server did not start it in time, and never will.
     Busy,
-    /// The server, or the connection to it, failed.
+    /// The server failed.
     Failed,
+    /// The server could not be reached, or the connection to it was lost.
+    Unreachable,
     /// The server does not have the tablet, or has it set apart as damaged.
     Refused,
     /// Another attempt started first, or the scan is no longer wanted.
@@ -62,6 +64,7 @@ impl fmt::Display for AttemptRecord {
             End::Done => "done",
             End::Busy => "busy",
             End::Failed => "failed",
+            End::Unreachable => "unreachable",
             End::Refused => "refused",
             End::Dropped => "dropped",
         };

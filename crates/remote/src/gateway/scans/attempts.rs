@@ -2,7 +2,7 @@
 
 use super::super::answer::{Message, MessageStream};
 use super::super::link::Link;
-use super::{Avoidance, ScanServerLocation, Scans, count};
+use super::{ScanServerLocation, Scans, count};
 use crate::wire::call::{Call, Get, WireQuery};
 use crate::wire::fault::Fault;
 use futures_util::StreamExt;
@@ -130,7 +130,7 @@ impl QueryAttempts {
                     let verdict = self.scans.fallback.lock().ask(owner.as_deref().unwrap_or("owner"), now);
                     match verdict {
                         Verdict::Owner => match self.fall_back(owner.as_deref().unwrap_or("owner")).await {
-                            Err(fault) if fault.is_of_the_link() && self.may_be_succeeded(&profile) => {
+                            Err(fault) if fault.is_of_the_link() && self.may_be_succeeded() => {
                                 self.fault = Some(fault);
                                 self.wait_for_servers(2 * LOOK).await;
                             }
@@ -165,8 +165,9 @@ impl QueryAttempts {
     }
 
     /// Returns whether servers that come soon may answer, instead of ones that were lost.
-    fn may_be_succeeded(&self, profile: &Profile) -> bool {
-        self.scans.has_lost_servers(&profile.group) && self.attempts.since(self.now()) < SUCCEEDED
+    fn may_be_succeeded(&self) -> bool {
+        self.attempts.trace().iter().any(|made| made.end == End::Unreachable)
+            && self.attempts.since(self.now()) < SUCCEEDED
     }
 
     /// Why no server was asked.
@@ -289,7 +290,7 @@ impl QueryAttempts {
             }
         }
         for silent in passed {
-            self.attempts.ended(silent, End::Failed, self.now());
+            self.attempts.ended(silent, End::Unreachable, self.now());
         }
         Ok(None)
     }
@@ -299,7 +300,7 @@ impl QueryAttempts {
         let (scans, now) = (self.scans.clone(), self.now());
         let next = self.attempts.pass_over(silent.attempt, profile, names, now, |n| scans.draw(n))?;
         count(&self.scans.counts.failed);
-        self.scans.avoid(silent.process, Avoidance::Unreachable);
+        self.scans.avoid(silent.process);
         Some(next)
     }
 
@@ -350,15 +351,15 @@ impl QueryAttempts {
             self.attempts.ended(attempt, End::Dropped, self.now());
             return Err(fault);
         }
-        self.attempts.ended(attempt, End::Failed, self.now());
+        let is_lost = process.is_some() && fault.is_of_the_link();
+        self.attempts.ended(attempt, if is_lost { End::Unreachable } else { End::Failed }, self.now());
         count(&self.scans.counts.failed);
         let unreadable = process.is_some() && fault.is_of_the_reader();
         self.unreadable += usize::from(unreadable);
         if !(fault.is_of_the_link() || unreadable && self.unreadable < UNREADABLE_MAX) {
             return Err(fault);
         }
-        let reason = if unreadable { Avoidance::Unreadable } else { Avoidance::Unreachable };
-        process.into_iter().for_each(|process| self.scans.avoid(process, reason));
+        process.into_iter().for_each(|process| self.scans.avoid(process));
         self.fault = Some(match fault {
             // Link faults mention the owner, where most links lead.
             Fault::Unavailable(why) if process.is_some() => {

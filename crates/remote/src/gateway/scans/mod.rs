@@ -22,17 +22,8 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// How long a server that failed is avoided. A killed one stays listed for a minute.
+/// How long an unreachable server is skipped, as long as there are others. A killed one stays listed for a minute.
 const AVOIDED: Duration = Duration::from_secs(3);
-
-/// Why a server is avoided, the lesser reason first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Avoidance {
-    /// It cannot read. It is asked where there is no other, as it may by then.
-    Unreadable,
-    /// It cannot be reached. It counts as absent, so that killed servers alone do not keep a scan from the owner.
-    Unreachable,
-}
 
 /// A scan server, as described by its pin.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,8 +59,8 @@ pub(super) struct Scans {
     hedging: Mutex<Hedging>,
     /// Connections, by process.
     links: Mutex<HashMap<u64, Arc<Link>>>,
-    /// Processes to avoid, each until this time.
-    avoided: Mutex<HashMap<u64, (Instant, Avoidance)>>,
+    /// Processes to skip, each until this time.
+    avoided: Mutex<HashMap<u64, Instant>>,
     random: Arc<dyn Random>,
     /// Start of the clock of attempts.
     begun: Instant,
@@ -124,29 +115,22 @@ impl Scans {
         (self.random.next_u64() % n.max(1) as u64) as usize
     }
 
-    /// Returns the servers of a group that are not avoided; if there is none, those that could be reached.
+    /// Returns the servers of a group that are not being skipped; all of them if every one is.
     fn servers(&self, group: &str) -> Vec<ScanServerLocation> {
-        let mut all: Vec<ScanServerLocation> =
+        let all: Vec<ScanServerLocation> =
             self.servers.borrow().iter().filter(|server| server.group == group).cloned().collect();
         let mut avoided = self.avoided.lock();
         // Expired entries go first: a server whose time is over gets queries again without any probe.
         let now = Instant::now();
-        avoided.retain(|_, (until, _)| *until > now);
-        let reason = |server: &ScanServerLocation| avoided.get(&server.process).map(|(_, reason)| *reason);
-        let best = all.iter().map(reason).min().flatten();
-        all.retain(|server| reason(server) == best && best != Some(Avoidance::Unreachable));
-        all
+        avoided.retain(|_, until| *until > now);
+        if avoided.is_empty() || all.iter().all(|server| avoided.contains_key(&server.process)) {
+            return all;
+        }
+        all.into_iter().filter(|server| !avoided.contains_key(&server.process)).collect()
     }
 
-    /// Returns whether a group has servers that cannot be reached: their successors may not be known yet.
-    fn has_lost_servers(&self, group: &str) -> bool {
-        let avoided = self.avoided.lock();
-        let lost = |process| matches!(avoided.get(&process), Some((_, Avoidance::Unreachable)));
-        self.servers.borrow().iter().any(|server| server.group == group && lost(server.process))
-    }
-
-    fn avoid(&self, process: u64, reason: Avoidance) {
-        self.avoided.lock().insert(process, (Instant::now() + AVOIDED, reason));
+    fn avoid(&self, process: u64) {
+        self.avoided.lock().insert(process, Instant::now() + AVOIDED);
     }
 
     /// Returns the connection to a server; drops those to servers that no longer exist.

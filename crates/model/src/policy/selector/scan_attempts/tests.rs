@@ -124,17 +124,22 @@ fn each_server_that_refuses_is_asked_once_then_the_owner_may_be() {
 }
 
 #[test]
-fn attempts_at_servers_that_are_gone_make_no_timeout_longer() {
+fn servers_that_cannot_be_reached_count_as_absent_for_a_while() {
     let profile = profile(r#"{"servers":"1","busyTimeout":"33ms"}"#);
     let mut attempts = ScanAttempts::new("t", at(0));
-    for _ in 0..6 {
-        let ask = asked(attempts.next(&profile, &SERVERS, at(1), |_| 0));
-        attempts.ended(ask.attempt, End::Failed, at(1));
+    let next = |attempts: &mut ScanAttempts, ms, servers: &[&str]| attempts.next(&profile, servers, at(ms), |_| 0);
+    let mut each = [0; 4];
+    for _ in 0..8 {
+        let ask = asked(next(&mut attempts, 1, &SERVERS));
+        assert_eq!(ask.busy_timeout, at(33), "it is not their load");
+        attempts.ended(ask.attempt, End::Unreachable, at(100));
+        each[ask.server] += 1;
     }
-    let again = asked(attempts.clone().next(&profile, &SERVERS, at(1), |_| 0));
-    assert!(again.busy_timeout > at(33), "they are still there");
-    let successor = asked(attempts.next(&profile, &["e"], at(1), |_| 0));
-    assert_eq!((successor.delay, successor.busy_timeout), (at(0), at(33)));
+    assert_eq!((each, next(&mut attempts, 100, &SERVERS)), ([2; 4], Step::Absent));
+    let successor = asked(next(&mut attempts, 100, &["a", "e"]));
+    assert_eq!((successor.server, successor.delay, successor.busy_timeout), (1, at(0), at(33)));
+    attempts.ended(successor.attempt, End::Busy, at(101));
+    assert!(matches!(next(&mut attempts, 3_101, &SERVERS), Step::Ask(_)), "they may be back");
 }
 
 #[test]
