@@ -360,6 +360,19 @@ describe('the ids of a file', () => {
     assert.equal(features[0].properties.key, '1234567890123456789');
   });
 
+  it('and other whole numbers beyond 2^53 in JSON are not loaded from here, and the first is named', () => {
+    const json = (id, rest) => `{"type":"Feature","id":${id},"geometry":{"type":"Point","coordinates":[1,2]},"properties":{${rest}}}`;
+    const inexact = (...lines) => files.read.readFile(lines.join('\n')).inexact;
+    assert.equal(inexact(json(1, '"n":1'), json('9007199254740993', '"n":9007199254740995')), '9007199254740993');
+    assert.equal(inexact(json(1, '"n":[-1234567890123456789]')), '-1234567890123456789');
+    assert.equal(inexact('{"lon":1,"lat":2,"n":9007199254740992}'), '9007199254740992');
+    const exact = '"n":9007199254740991,"m":0.12345678901234567,"e":1e22,"x":12345678901234567.5,"s":"a \\" 9007199254740993"';
+    assert.equal(inexact(json('"9007199254740993"', exact)), '');
+    const { refusalOf } = files.load;
+    assert.match(refusalOf({ inexact: '9007199254740993' }), /beyond 2\^53, the first of which is 9007199254740993/);
+    assert.equal(refusalOf({ inexact: '' }), '');
+  });
+
   it('and a time that some events lack is none of the collection', () => {
     const { seen } = schema(files.read.readFile('lon,lat,seen\n1,2,2024-05-01T10:00:00Z\n1,3,\n'));
     assert.deepEqual(seen, { type: 'string', format: 'date-time' });

@@ -127,6 +127,7 @@ export class Files {
       row.append(button, load, show, remove);
       for (const one of [show, remove]) one.dataset['layer'] = id;
       if (content.notes.length) row.append(make('small', 'lacking', sayNotes(content.notes)));
+      if (content.inexact) row.append(make('small', 'lacking', `whole numbers such as ${content.inexact} are rounded here`));
       if (content.placeless) row.append(make('small', 'lacking', `${formatCount(content.placeless)} without a place: not on the map${content.misplaced && `; ${content.misplaced}`}`));
       return row;
     });
