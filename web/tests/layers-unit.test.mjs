@@ -473,6 +473,16 @@ describe('columns of a file that look like times or places', () => {
     assert.equal(commandOf(two, 'a', 'f.csv', 'http://h'), "meridian load a f.csv --url http://h --date-format '%Y%m%d' --time 'begin'");
   });
 
+  it('have one command for all, which repeats no option but --null', () => {
+    const command = (rows, head) => files.notes.commandOf(notesOf(rows, head), 'a', 'f.csv', 'http://h').split(' http://h')[1];
+    // The second would be read in the pattern of the first.
+    assert.equal(command(['31.01.2026 10:00,20260131'], 'lon,lat,seen,told'), " --date-format '%d.%m.%Y %H:%M' --zone UTC");
+    assert.equal(command(['1767225600,31.01.2026'], 'lon,lat,time,day'), ' --epoch s');
+    assert.equal(command(['31.01.2026,31.12.2025'], 'lon,lat,seen,told'), " --date-format '%d.%m.%Y'");
+    const rows = [...Array(20).fill('2026-01-31,2026-01-31'), "it's,none"];
+    assert.equal(command(rows, 'lon,lat,seen,told'), " --null='it'\\''s' --null='none'");
+  });
+
   it('are places in texts, known by how they begin', () => {
     const says = (text, head = 'lon,lat,way') => notesOf(Array(3).fill(`"${text.replaceAll('"', '""')}"`), head).map(files.notes.sayNote).join();
     for (const text of [`48°12'30"N`, `48° 12' 30.5" N`, `N48°12.5'`, '48.2°N', `3º41'O`]) assert.match(says(text), /coordinates in degrees.*decimals such as -48\.25/, text);

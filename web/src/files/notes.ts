@@ -149,11 +149,18 @@ export function noteOf(column: string, kind: string, values: readonly unknown[],
 /** What was made of a column, in a sentence. */
 export const sayNote = ({ column, text, options, how }: Note): string => `Column ${column} ${text}. It was not taken: ${how ?? takes(options)}.`;
 
-/** The command that loads a file with what the notes say. */
+/** An option with its value, as notes have them. */
+const OPTION = /(--[\w-]+)(?:[ =](?:'(?:[^']|'\\'')*'|[^-\s']\S*))?/g;
+/** Options of which a command has one. Only `--null` may be repeated. */
+const ONCE_AS: Record<string, string | undefined> = { '--epoch': '--date-format' };
+
+/** The command that loads a file with what the notes say, the first ones first. */
 export function commandOf(notes: readonly Note[], collection: string, file: string, origin: string): string {
-  // One column is the time: the first one that may be.
-  const timed = notes.find((note) => note.options.includes('--time '));
-  const taken = notes.filter((note) => note === timed || !note.options.includes('--time '));
-  const options = new Set(taken.map((note) => note.options).filter(Boolean));
-  return ['meridian load', collection, /^[\w.-]+$/.test(file) ? file : quoted(file), `--url ${origin}`, ...options].join(' ');
+  const given = new Map<string, string>();
+  for (const { options } of notes) {
+    const own = Array.from(options.matchAll(OPTION), ([text, name]) => [ONCE_AS[name] ?? (name === '--null' ? text : name), text] as const);
+    // An option holds for the whole file: a column that needs it with another value is left out.
+    if (own.every(([name, text]) => (given.get(name) ?? text) === text)) for (const [name, text] of own) given.set(name, text);
+  }
+  return ['meridian load', collection, /^[\w.-]+$/.test(file) ? file : quoted(file), `--url ${origin}`, ...given.values()].join(' ');
 }
