@@ -399,6 +399,8 @@ describe('the fields of a file', () => {
     assert.deepEqual(rolesOf({ created: zoned, Date: date }), { Date: 'primary-instant' });
     assert.deepEqual(rolesOf({ day: date, time: other }), { time: 'primary-instant' }, 'the likeliest name');
     assert.deepEqual(rolesOf({ created: zoned }), { created: 'primary-instant' });
+    assert.deepEqual(rolesOf({ time: '2026-02-01 10:00', created_at: zoned }), { created_at: 'primary-instant' }, 'a time with a zone goes before');
+    assert.deepEqual(rolesOf({ time: '2026-02-01 10:00' }), { time: 'primary-instant' });
     for (const properties of [{ created: date }, { seen: '2026-02-01 10:00' }, { a: zoned, b: later }]) assert.deepEqual(rolesOf(properties), {}, Object.keys(properties).join());
     assert.deepEqual(rolesOf({ end: later, start: zoned }), { start: 'primary-interval-start', end: 'primary-interval-end' });
     assert.deepEqual(rolesOf({ time: zoned }, { time: null }), {}, 'each event has an instant');
@@ -413,6 +415,14 @@ describe('the fields of a file', () => {
     assert.deepEqual(notes({ created: '2026-02-01' }).map(({ options }) => options), ["--time 'created'"]);
     assert.deepEqual(notes({ seen: '2026-02-01T10:00' }).map(({ options }) => options), ["--time 'seen' --zone UTC"]);
     assert.deepEqual(notes({ time: '2026-02-01T10:00:00Z', created: '2026-02-01' }), [], 'a field beside the time is taken');
+  });
+
+  it('that are times without a zone are read as UTC, which a note says', () => {
+    const { notes, features } = contentOf({ time: '2026-02-01T10:00:00Z' }, { time: '2026-02-01 10:00' });
+    assert.equal(features[1].properties.time, '2026-02-01T10:00Z');
+    assert.deepEqual(notes.map(files.notes.sayNote), ['Column time has times without a time zone such as 2026-02-01 10:00. It was read as UTC: meridian load takes them with --zone UTC, or another zone.']);
+    assert.equal(files.notes.commandOf(notes, 'a', 'f.json', 'http://h'), 'meridian load a f.json --url http://h --zone UTC');
+    assert.match(contentOf({ seen: '2026-02-01T10:00' }).notes.map(files.notes.sayNote).join(), /^Column seen .*read as UTC where it has no time zone\. It was not taken: meridian load takes it with --time 'seen' --zone UTC\.$/);
   });
 });
 

@@ -20,7 +20,7 @@ export interface MapFile extends FileLayer {
 }
 
 /** In short, what was not taken as what it seems to be; the dialog that loads the file says more. */
-const sayNotes = ([{ column, text }, ...more]: readonly Note[]): string => `${column} ${text}: not taken${more.length ? `; ${more.length} more such` : ''}`;
+const sayNotes = ([{ column, text, taken = 'not taken' }, ...more]: readonly Note[]): string => `${column} ${text}: ${taken}${more.length ? `; ${more.length} more to note` : ''}`;
 
 /** Max files on the map. */
 const FILES_MAX = 6;

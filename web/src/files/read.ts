@@ -23,7 +23,7 @@ export interface FileContent {
   readonly placeless: number;
   /** The first place of these rows that cannot be read, with its line; empty if they have none. */
   readonly misplaced: string;
-  /** Columns that look like times or places and were not taken. */
+  /** Columns that look like times or places and were not taken, and times that were read as UTC. */
   readonly notes: readonly Note[];
   /** The first whole number of JSON that is another one here, as the file has it; empty where all are exact. */
   readonly inexact: string;
@@ -95,7 +95,7 @@ function valueAs(value: unknown, kind: FileField['kind']): unknown {
   if (value === null || value === undefined || value === '') return undefined;
   if (kind === 'int' || kind === 'float') return Number(value);
   if (kind === 'bool') return value === true || value === 'true';
-  // Without a zone a time is in UTC, as in the server's own loader.
+  // Without a zone a time is in UTC, which a note says.
   if (kind === 'time' && typeof value === 'string' && value.length > 10) return isZoned(value) ? value.replace(' ', 'T') : `${value.replace(' ', 'T')}Z`;
   if (kind === 'time' || kind === 'list') return value;
   return typeof value === 'string' ? value : JSON.stringify(value);
