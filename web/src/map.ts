@@ -289,7 +289,10 @@ const timeline = new Timeline(work, {
     // The table and the notes are of the time before. They are loaded when it pauses.
     document.body.classList.toggle('playing', on);
     $('follows').hidden = !on;
-    if (on) return loadTrail();
+    if (on) {
+      live.stop();
+      return loadTrail();
+    }
     mapView?.trail.stop();
     if (open) refresh(new Set<Part>(['tiles', 'totals', 'rows']));
   },
