@@ -1,8 +1,8 @@
 // Drawing a box, a circle or a polygon on the map, and measuring a line or an area, with mouse, finger or keyboard.
 //
 // Box and circle: press, drag, release; or click twice. Polygon, line and area: click the corners, end with a double click, a click
-// on the first corner (a line: on the last), or Finish. Keyboard: arrow keys move the map under a cross in its middle, Enter sets a corner there,
-// Backspace takes the last one back, Escape ends.
+// on the first corner (a line: on the last), or Finish. Keyboard: arrow keys move the map under a cross in its middle, Enter sets a corner there, and
+// ends at the same spot, Backspace takes the last one back, Escape ends.
 import type { Map as MapLibre, MapMouseEvent, MapTouchEvent } from 'maplibre-gl';
 import { boxOf, circleOf, selfCrossing, type LngLat, type Shape, type ShapeKind } from './shapes';
 
@@ -237,7 +237,7 @@ export class Draw {
     const n = this.corners.length;
     const act = this.keyboard ? 'move the map, then Enter' : 'click';
     const min = cornersMin(this.kind);
-    const corners = n < min ? `Set ${this.kind === 'distance' ? 'point' : 'corner'} ${n + 1}: ${act}.` : 'Set more, or finish with a double click.';
+    const corners = n < min ? `Set ${this.kind === 'distance' ? 'point' : 'corner'} ${n + 1}: ${act}.` : this.keyboard ? 'Set more, or finish with Enter at the same spot.' : 'Set more, or finish with a double click.';
     const hints: Record<DrawKind, string> = {
       box: n ? 'Release or click at the opposite corner.' : 'Press and drag from corner to corner. Keyboard: Enter.',
       circle: n ? 'Release or click at the rim.' : 'Press at the centre and drag outwards. Keyboard: Enter.',

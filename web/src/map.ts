@@ -27,7 +27,7 @@ import { standing, wireSession } from './session';
 import type { LngLat } from './shapes';
 import { TableRoom } from './table/room';
 import { Timeline } from './timeline';
-import { hideTools, showDrawing, showMeasured, wireTools } from './tools';
+import { focusTool, hideTools, showDrawing, showMeasured, wireTools } from './tools';
 import { loadBeyond, loadTotals, MEASURE_NAMES } from './totals';
 import { setBusy, Work } from './work';
 
@@ -289,7 +289,10 @@ const timeline = new Timeline(work, {
     // The table and the notes are of the time before. They are loaded when it pauses.
     document.body.classList.toggle('playing', on);
     $('follows').hidden = !on;
-    if (on) return loadTrail();
+    if (on) {
+      live.stop();
+      return loadTrail();
+    }
     mapView?.trail.stop();
     if (open) refresh(new Set<Part>(['tiles', 'totals', 'rows']));
   },
@@ -362,7 +365,11 @@ function wire(): void {
   });
   $('zoom-time').addEventListener('click', () => update({ span: view.when }));
   $('all-time').addEventListener('click', () => update({ span: null }));
-  $('clear-shape').addEventListener('click', () => update({ shape: null }));
+  $('clear-shape').addEventListener('click', () => {
+    const { shape } = view;
+    update({ shape: null });
+    if (shape) focusTool(shape.kind);
+  });
   $('download').addEventListener('click', () => void import('./download').then(({ askToDownload }) => askToDownload(app)));
   $('save-picture').addEventListener('click', () => void import('./snapshot').then(({ savePicture }) => savePicture(app, legend.said())).catch(showProblem));
   $('retry').addEventListener('click', () => {

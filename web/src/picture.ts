@@ -172,6 +172,11 @@ export class Picture {
     return !this.hidden && this.drawing.events > 0;
   }
 
+  /** Whether something else stands for it. */
+  get replaced(): boolean {
+    return this.hidden;
+  }
+
   /** Hides the picture while something else stands for it. */
   hide(hidden: boolean): void {
     if (hidden === this.hidden) return;

@@ -8,13 +8,24 @@ const buttons = (): NodeListOf<HTMLButtonElement> => document.querySelectorAll<H
 
 /** Connects the buttons to a drawing; there is none if the map could not be created. */
 export function wireTools(draw: () => Draw | undefined): void {
-  $('draw-finish').addEventListener('click', () => draw()?.finish());
-  $('draw-cancel').addEventListener('click', () => draw()?.cancel());
+  const ending = (end: () => void) => (): void => {
+    const tool = document.querySelector<HTMLElement>('[data-draw][aria-pressed=true]');
+    end();
+    // The button that was pressed is hidden with the hint.
+    if ($('draw-hint').hidden) tool?.focus();
+  };
+  $('draw-finish').addEventListener('click', ending(() => draw()?.finish()));
+  $('draw-cancel').addEventListener('click', ending(() => draw()?.cancel()));
   for (const button of buttons())
     button.addEventListener('click', () => {
       if (button.getAttribute('aria-pressed') === 'true') draw()?.cancel();
       else draw()?.start(button.dataset['draw'] as DrawKind);
     });
+}
+
+/** Gives the focus to the button of a tool. */
+export function focusTool(kind: DrawKind): void {
+  document.querySelector<HTMLElement>(`[data-draw=${kind}]`)?.focus();
 }
 
 /** Whether a shape can be drawn. What is measured needs no events. */

@@ -360,6 +360,19 @@ describe('the ids of a file', () => {
     assert.equal(features[0].properties.key, '1234567890123456789');
   });
 
+  it('and other whole numbers beyond 2^53 in JSON are not loaded from here, and the first is named', () => {
+    const json = (id, rest) => `{"type":"Feature","id":${id},"geometry":{"type":"Point","coordinates":[1,2]},"properties":{${rest}}}`;
+    const inexact = (...lines) => files.read.readFile(lines.join('\n')).inexact;
+    assert.equal(inexact(json(1, '"n":1'), json('9007199254740993', '"n":9007199254740995')), '9007199254740993');
+    assert.equal(inexact(json(1, '"n":[-1234567890123456789]')), '-1234567890123456789');
+    assert.equal(inexact('{"lon":1,"lat":2,"n":9007199254740992}'), '9007199254740992');
+    const exact = '"n":9007199254740991,"m":0.12345678901234567,"e":1e22,"x":12345678901234567.5,"s":"a \\" 9007199254740993"';
+    assert.equal(inexact(json('"9007199254740993"', exact)), '');
+    const { refusalOf } = files.load;
+    assert.match(refusalOf({ inexact: '9007199254740993' }), /beyond 2\^53, the first of which is 9007199254740993/);
+    assert.equal(refusalOf({ inexact: '' }), '');
+  });
+
   it('and a time that some events lack is none of the collection', () => {
     const { seen } = schema(files.read.readFile('lon,lat,seen\n1,2,2024-05-01T10:00:00Z\n1,3,\n'));
     assert.deepEqual(seen, { type: 'string', format: 'date-time' });
@@ -386,6 +399,8 @@ describe('the fields of a file', () => {
     assert.deepEqual(rolesOf({ created: zoned, Date: date }), { Date: 'primary-instant' });
     assert.deepEqual(rolesOf({ day: date, time: other }), { time: 'primary-instant' }, 'the likeliest name');
     assert.deepEqual(rolesOf({ created: zoned }), { created: 'primary-instant' });
+    assert.deepEqual(rolesOf({ time: '2026-02-01 10:00', created_at: zoned }), { created_at: 'primary-instant' }, 'a time with a zone goes before');
+    assert.deepEqual(rolesOf({ time: '2026-02-01 10:00' }), { time: 'primary-instant' });
     for (const properties of [{ created: date }, { seen: '2026-02-01 10:00' }, { a: zoned, b: later }]) assert.deepEqual(rolesOf(properties), {}, Object.keys(properties).join());
     assert.deepEqual(rolesOf({ end: later, start: zoned }), { start: 'primary-interval-start', end: 'primary-interval-end' });
     assert.deepEqual(rolesOf({ time: zoned }, { time: null }), {}, 'each event has an instant');
@@ -400,6 +415,14 @@ describe('the fields of a file', () => {
     assert.deepEqual(notes({ created: '2026-02-01' }).map(({ options }) => options), ["--time 'created'"]);
     assert.deepEqual(notes({ seen: '2026-02-01T10:00' }).map(({ options }) => options), ["--time 'seen' --zone UTC"]);
     assert.deepEqual(notes({ time: '2026-02-01T10:00:00Z', created: '2026-02-01' }), [], 'a field beside the time is taken');
+  });
+
+  it('that are times without a zone are read as UTC, which a note says', () => {
+    const { notes, features } = contentOf({ time: '2026-02-01T10:00:00Z' }, { time: '2026-02-01 10:00' });
+    assert.equal(features[1].properties.time, '2026-02-01T10:00Z');
+    assert.deepEqual(notes.map(files.notes.sayNote), ['Column time has times without a time zone such as 2026-02-01 10:00. It was read as UTC: meridian load takes them with --zone UTC, or another zone.']);
+    assert.equal(files.notes.commandOf(notes, 'a', 'f.json', 'http://h'), 'meridian load a f.json --url http://h --zone UTC');
+    assert.match(contentOf({ seen: '2026-02-01T10:00' }).notes.map(files.notes.sayNote).join(), /^Column seen .*read as UTC where it has no time zone\. It was not taken: meridian load takes it with --time 'seen' --zone UTC\.$/);
   });
 });
 
@@ -458,6 +481,16 @@ describe('columns of a file that look like times or places', () => {
     // One column is the time.
     const two = notesOf(['20260131,20260201'], 'lon,lat,begin,end');
     assert.equal(commandOf(two, 'a', 'f.csv', 'http://h'), "meridian load a f.csv --url http://h --date-format '%Y%m%d' --time 'begin'");
+  });
+
+  it('have one command for all, which repeats no option but --null', () => {
+    const command = (rows, head) => files.notes.commandOf(notesOf(rows, head), 'a', 'f.csv', 'http://h').split(' http://h')[1];
+    // The second would be read in the pattern of the first.
+    assert.equal(command(['31.01.2026 10:00,20260131'], 'lon,lat,seen,told'), " --date-format '%d.%m.%Y %H:%M' --zone UTC");
+    assert.equal(command(['1767225600,31.01.2026'], 'lon,lat,time,day'), ' --epoch s');
+    assert.equal(command(['31.01.2026,31.12.2025'], 'lon,lat,seen,told'), " --date-format '%d.%m.%Y'");
+    const rows = [...Array(20).fill('2026-01-31,2026-01-31'), "it's,none"];
+    assert.equal(command(rows, 'lon,lat,seen,told'), " --null='it'\\''s' --null='none'");
   });
 
   it('are places in texts, known by how they begin', () => {

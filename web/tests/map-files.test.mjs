@@ -80,6 +80,19 @@ describe('the files of the map', { timeout: 3_600_000 }, () => {
     assert.equal(await page.locator('#layers .file').count(), 0);
   });
 
+  step('does not load whole numbers that the browser changes', async () => {
+    await show('c=countries&m=4/37/-119');
+    const line = '{"type":"Feature","id":9007199254740993,"geometry":{"type":"Point","coordinates":[-118,36]},"properties":{"n":1}}';
+    await page.setInputFiles('#file', { name: 'long.ndjson', mimeType: 'text/plain', buffer: Buffer.from(line) });
+    await page.click('#layers .file >> text=Load…');
+    await page.waitForSelector('#load-dialog[open]');
+    assert.match(await page.textContent('#load-state'), /beyond 2\^53, the first of which is 9007199254740993/);
+    assert.equal(await page.isDisabled('#load-go'), true);
+    assert.match(await page.textContent('#load-command'), /^meridian load long long\.ndjson --url \S+$/);
+    await page.click('#load-cancel');
+    await page.click('#layers .file [data-act=remove]');
+  });
+
   step('makes only a new collection of a file, and says what a refused file leaves empty', async () => {
     const id = `taken-test-${process.pid}`;
     const body = JSON.stringify({ type: 'object', properties: { name: { type: 'integer' } } });

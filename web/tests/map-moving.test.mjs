@@ -47,15 +47,16 @@ describe('what moves on the map', { timeout: 3_600_000 }, () => {
     const id = `tracks-test-${process.pid}`;
     const schema = {
       type: 'object',
-      properties: { geometry: { format: 'geometry-linestring', 'x-ogc-role': 'primary-geometry' }, start: { type: 'string', format: 'date-time', 'x-ogc-role': 'primary-instant' }, wind: { type: 'integer' } },
+      properties: { geometry: { format: 'geometry-linestring', 'x-ogc-role': 'primary-geometry' }, start: { type: 'string', format: 'date-time', 'x-ogc-role': 'primary-instant' }, wind: { type: 'integer' }, storm: { type: 'string', 'x-meridian-object': true } },
     };
     await fetch(`${url}/collections/${id}`, { method: 'PUT', headers: { 'content-type': 'application/schema+json' }, body: JSON.stringify(schema) });
     const tracks = Array.from({ length: 48 }, (_, i) => {
       const coordinates = [[-60 + i / 4, 15], [-55 + i / 4, 25]];
-      return JSON.stringify({ type: 'Feature', geometry: { type: 'LineString', coordinates }, properties: { start: new Date(Date.UTC(2026, 0, 1, 6 * i)).toISOString(), wind: 30 + i } });
+      return JSON.stringify({ type: 'Feature', geometry: { type: 'LineString', coordinates }, properties: { start: new Date(Date.UTC(2026, 0, 1, 6 * i)).toISOString(), wind: 30 + i, storm: `s${i}` } });
     });
+    const write = (body) => api(`/collections/${id}/items`, { method: 'POST', headers: { 'content-type': 'application/x-ndjson' }, body });
     try {
-      await api(`/collections/${id}/items`, { method: 'POST', headers: { 'content-type': 'application/x-ndjson' }, body: tracks.join('\n') });
+      await write(tracks.join('\n'));
       await show(`c=${id}&m=4/20/-52&f=wind`);
       const answer = page.waitForResponse((response) => response.url().includes('f=csv'));
       await page.click('#play');
@@ -65,6 +66,22 @@ describe('what moves on the map', { timeout: 3_600_000 }, () => {
       await page.waitForFunction(plays, undefined, { timeout: PATIENCE });
       assert.equal(await page.evaluate(() => window.meridianTrail.shown), false);
       assert.ok(Array.isArray(await page.evaluate(() => window.meridianMap.getPaintProperty('event-line', 'line-color'))), 'the field colours');
+      await page.click('#play');
+      await page.click('#clear-time');
+      await rest();
+      // Lines have no last position: live mode keeps them, and the count follows.
+      const before = Number(await page.textContent('#count'));
+      await page.click('#live');
+      await becomes(async () => (await page.textContent('#live-state')).startsWith('Live'), true);
+      await write(JSON.stringify({ type: 'Feature', geometry: { type: 'LineString', coordinates: [[-54, 18], [-52, 20]] }, properties: { start: '2026-02-01T00:00:00Z', wind: 40, storm: 'new' } }));
+      await becomes(() => page.textContent('#count'), String(before + 1));
+      await page.waitForFunction(() => window.meridianMap.queryRenderedFeatures({ layers: ['event-line'] }).length > 0, undefined, { timeout: PATIENCE });
+      assert.equal(await page.locator('#legend [data-legend=live]').count(), 0);
+      // Playing ends it, and the field colours on.
+      await page.click('#play');
+      assert.equal(await page.getAttribute('#live', 'aria-pressed'), 'false');
+      await page.waitForFunction(plays, undefined, { timeout: PATIENCE });
+      assert.ok(Array.isArray(await page.evaluate(() => window.meridianMap.getPaintProperty('event-line', 'line-color'))), 'the field colours after live mode');
       await page.click('#play');
       await rest();
     } finally {
@@ -94,15 +111,17 @@ describe('what moves on the map', { timeout: 3_600_000 }, () => {
     const id = `live-test-${process.pid}`;
     const schema = {
       type: 'object',
-      properties: { geometry: { format: 'geometry-point', 'x-ogc-role': 'primary-geometry' }, time: { type: 'string', format: 'date-time', 'x-ogc-role': 'primary-instant' }, boat: { type: 'string', 'x-meridian-object': true } },
+      properties: { geometry: { format: 'geometry-point', 'x-ogc-role': 'primary-geometry' }, time: { type: 'string', format: 'date-time', 'x-ogc-role': 'primary-instant' }, boat: { type: 'string', 'x-meridian-object': true }, knots: { type: 'integer' } },
       required: ['time'],
     };
     await fetch(`${url}/collections/${id}`, { method: 'PUT', headers: { 'content-type': 'application/schema+json' }, body: JSON.stringify(schema) });
-    const write = (boat, lng, minute) => api(`/collections/${id}/items`, { method: 'POST', headers: { 'content-type': 'application/geo+json' }, body: JSON.stringify({ type: 'Feature', geometry: { type: 'Point', coordinates: [lng, 54] }, properties: { time: `2026-01-01T00:${String(minute).padStart(2, '0')}:00Z`, boat } }) });
+    const write = (boat, lng, minute) => api(`/collections/${id}/items`, { method: 'POST', headers: { 'content-type': 'application/geo+json' }, body: JSON.stringify({ type: 'Feature', geometry: { type: 'Point', coordinates: [lng, 54] }, properties: { time: `2026-01-01T00:${String(minute).padStart(2, '0')}:00Z`, boat, knots: 5 } }) });
     try {
       await write('a', 10, 0);
       await write('b', 12, 0);
-      await show(`c=${id}&m=5/54/11`);
+      await show(`c=${id}&m=5/54/11&f=knots`);
+      const field = page.locator('#legend [data-legend=field]');
+      await becomes(() => field.count(), 1);
       await page.click('#live');
       await page.waitForFunction(() => /Live · 2 objects/.test(document.querySelector('#live-state').textContent), undefined, { timeout: PATIENCE });
       await write('a', 10.5, 1);
@@ -114,6 +133,7 @@ describe('what moves on the map', { timeout: 3_600_000 }, () => {
       const legend = page.locator('#legend [data-legend=live]');
       assert.equal(await legend.locator('b').textContent(), 'Last positions, at most 20,000');
       assert.deepEqual(await legend.locator('p').allTextContents(), ['on the map now2', 'object', 'object and its heading', 'track']);
+      assert.equal(await field.count(), 0, 'objects have the one colour of the layer');
       // The colour of the legend is the colour of the map.
       const [drawn, said] = await page.evaluate(() => [window.meridianMap.getPaintProperty('live-track', 'line-color'), document.querySelector('#legend .mark-line').style.background]);
       assert.equal(said, `rgb(${drawn.match(/[0-9a-f]{2}/g).map((two) => parseInt(two, 16)).join(', ')})`);
@@ -121,6 +141,7 @@ describe('what moves on the map', { timeout: 3_600_000 }, () => {
       await page.click('#live');
       await becomes(() => page.getAttribute('#live', 'aria-pressed'), 'false');
       assert.equal(await legend.count(), 0);
+      await becomes(() => field.count(), 1);
       await rest();
     } finally {
       await fetch(`${url}/collections/${id}`, { method: 'DELETE' });

@@ -202,6 +202,7 @@ describe('the map page', { timeout: 900_000 }, () => {
       await page.mouse.click(at.x, at.y);
     }
     await page.click('#draw-finish');
+    assert.equal(await page.evaluate(() => document.activeElement.dataset.draw), 'polygon');
     await page.waitForFunction(() => location.hash.includes('s=polygon:'));
     const ring = (await hashValue('s')).slice('polygon:'.length).split(';').map((pair) => pair.split(',').join(' '));
     assert.equal(ring.length, 4);
@@ -224,8 +225,23 @@ describe('the map page', { timeout: 900_000 }, () => {
     await page.waitForFunction(() => location.hash.includes('s=box:'));
     await counts({ bbox: (await hashValue('s')).slice('box:'.length) });
     await page.click('#clear-shape');
+    assert.equal(await page.evaluate(() => document.activeElement.dataset.draw), 'box');
     await becomes(() => hashValue('s'), null);
     await counts({ bbox: await sight() });
+  });
+
+  step('says how a polygon ends that is drawn with the keyboard', async () => {
+    await page.focus('[data-draw=area]');
+    for (const key of ['Enter', 'Enter', 'Enter', 'ArrowRight', 'Enter', 'ArrowDown', 'Enter']) {
+      const before = await page.evaluate(() => String(window.meridianMap.getCenter()));
+      await page.keyboard.press(key);
+      if (key.startsWith('Arrow')) await page.waitForFunction((old) => !window.meridianMap.isMoving() && String(window.meridianMap.getCenter()) !== old, before);
+    }
+    assert.equal(await page.textContent('#draw-hint span'), 'Set more, or finish with Enter at the same spot.');
+    await page.keyboard.press('Enter');
+    await becomes(() => page.isHidden('#draw-hint'), true);
+    await page.click('#measured-clear');
+    await rest();
   });
 
   step('shows an event from its row and marks it', async () => {

@@ -20,7 +20,7 @@ export interface MapFile extends FileLayer {
 }
 
 /** In short, what was not taken as what it seems to be; the dialog that loads the file says more. */
-const sayNotes = ([{ column, text }, ...more]: readonly Note[]): string => `${column} ${text}: not taken${more.length ? `; ${more.length} more such` : ''}`;
+const sayNotes = ([{ column, text, taken = 'not taken' }, ...more]: readonly Note[]): string => `${column} ${text}: ${taken}${more.length ? `; ${more.length} more to note` : ''}`;
 
 /** Max files on the map. */
 const FILES_MAX = 6;
@@ -127,6 +127,7 @@ export class Files {
       row.append(button, load, show, remove);
       for (const one of [show, remove]) one.dataset['layer'] = id;
       if (content.notes.length) row.append(make('small', 'lacking', sayNotes(content.notes)));
+      if (content.inexact) row.append(make('small', 'lacking', `whole numbers such as ${content.inexact} are rounded here`));
       if (content.placeless) row.append(make('small', 'lacking', `${formatCount(content.placeless)} without a place: not on the map${content.misplaced && `; ${content.misplaced}`}`));
       return row;
     });

@@ -125,6 +125,10 @@ export function sayFailure(error: unknown, empty: ReadonlySet<string>, origin: s
   return [why, ...left].join('. ');
 }
 
+/** Why a file is not loaded from here; empty where it may be. What the browser has read differs from the file. */
+export const refusalOf = ({ inexact }: FileContent): string =>
+  inexact && `The browser would change whole numbers beyond 2^53, the first of which is ${inexact}. The command above, meridian load, keeps them.`;
+
 /** Asks where to load a file, and loads it there. */
 export async function askToLoad(app: App, file: MapFile): Promise<void> {
   const dialog = $<HTMLDialogElement>('load-dialog');
@@ -135,13 +139,15 @@ export async function askToLoad(app: App, file: MapFile): Promise<void> {
   const total = file.content.features.length;
   const { notes, placeless, misplaced } = file.content;
   state.textContent = `${formatCount(total)} events, ${file.content.fields.length} fields${placeless ? `; not loaded: ${formatCount(placeless)} without a place${misplaced && `, ${misplaced}`}` : ''}`;
-  $('load-notes').hidden = !notes.length;
+  const refusal = refusalOf(file.content);
+  if (refusal) state.textContent = refusal;
+  $('load-notes').hidden = !notes.length && !refusal;
   $('load-notes-list').replaceChildren(...notes.map((note) => make('li', '', sayNote(note))));
   const draw = (): void => {
     $('load-name-room').hidden = target.value !== '';
     const into = target.value || name.value.trim() || 'COLLECTION';
     $('load-command').textContent = commandOf(notes, into, file.name, location.origin);
-    $('load-command').hidden = !notes.some(({ options }) => options);
+    $('load-command').hidden = !refusal && !notes.some(({ options }) => options);
   };
   name.oninput = draw;
   target.onchange = draw;
@@ -151,7 +157,7 @@ export async function askToLoad(app: App, file: MapFile): Promise<void> {
   const empty = new Set<string>();
   $('load-cancel').onclick = () => dialog.close();
   dialog.onclose = () => stop.abort();
-  go.disabled = false;
+  go.disabled = refusal !== '';
   $<HTMLFormElement>('load-form').onsubmit = (e) => {
     e.preventDefault();
     const fresh = target.value === '';

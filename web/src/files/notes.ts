@@ -2,7 +2,7 @@
 // crates/formats/src/infer (notes.rs, numbers.rs, places.rs).
 import { fits, fitting, isZoned } from './dates';
 import { isCoordinate, isDegrees, isGeoJson, isHexWkb, isPair, isWkt } from './places';
-import { areDates } from './times';
+import { areDates, lacksZone } from './times';
 
 export interface Note {
   readonly column: string;
@@ -11,6 +11,8 @@ export interface Note {
   readonly options: string;
   /** What reads it then. */
   readonly how?: string;
+  /** What it was taken as, where it was taken. */
+  readonly taken?: string;
 }
 
 /** What is known of a column besides its values. */
@@ -133,7 +135,13 @@ function ofTexts(column: string, texts: readonly string[], { isTime, cells }: Co
 function ofTimes(column: string, texts: readonly string[], events: number, lacking: number): Note {
   const zone = areDates(texts) || texts.every(isZoned) ? '' : ' --zone UTC';
   const without = lacking ? ` (but ${lacking} of ${events} events ${lacking === 1 ? 'has' : 'have'} none)` : '';
-  return { column, text: `looks like the time of the events such as ${texts[0]}${without}`, options: `--time ${quoted(column)}${zone}${lacking ? ' --invalid skip' : ''}` };
+  return { column, text: `looks like the time of the events such as ${texts[0]}${texts.some(lacksZone) ? ', read as UTC where it has no time zone' : ''}${without}`, options: `--time ${quoted(column)}${zone}${lacking ? ' --invalid skip' : ''}` };
+}
+
+/** A note on times that were taken; null where each has its zone. */
+function ofZoneless(column: string, texts: readonly string[]): Note | null {
+  const example = texts.find(lacksZone);
+  return example === undefined ? null : { column, text: `has times without a time zone such as ${example}`, options: '--zone UTC', how: 'meridian load takes them with --zone UTC, or another zone', taken: 'read as UTC' };
 }
 
 /** The note on a column that was taken as texts, as numbers or as times; null where there is nothing to say. */
@@ -141,19 +149,26 @@ export function noteOf(column: string, kind: string, values: readonly unknown[],
   const sample = values.slice(0, SAMPLE);
   if (!sample.length) return null;
   if (kind === 'text') return ofTexts(column, sample.filter((value) => typeof value === 'string').map((text) => text.trim()), context);
-  if (kind === 'time') return context.wantsTime ? ofTimes(column, sample as string[], values.length + context.lacking, context.lacking) : null;
+  if (kind === 'time') return context.wantsTime ? ofTimes(column, sample as string[], values.length + context.lacking, context.lacking) : ofZoneless(column, values as string[]);
   if (kind !== 'int' && kind !== 'float') return null;
   return ofNumbers(column, sample.map(Number), kind === 'int', typeof sample[0] === 'string', context.wantsTime && !context.lacking);
 }
 
 /** What was made of a column, in a sentence. */
-export const sayNote = ({ column, text, options, how }: Note): string => `Column ${column} ${text}. It was not taken: ${how ?? takes(options)}.`;
+export const sayNote = ({ column, text, options, how, taken = 'not taken' }: Note): string => `Column ${column} ${text}. It was ${taken}: ${how ?? takes(options)}.`;
 
-/** The command that loads a file with what the notes say. */
+/** An option with its value, as notes have them. */
+const OPTION = /(--[\w-]+)(?:[ =](?:'(?:[^']|'\\'')*'|[^-\s']\S*))?/g;
+/** Options of which a command has one. Only `--null` may be repeated. */
+const ONCE_AS: Record<string, string | undefined> = { '--epoch': '--date-format' };
+
+/** The command that loads a file with what the notes say, the first ones first. */
 export function commandOf(notes: readonly Note[], collection: string, file: string, origin: string): string {
-  // One column is the time: the first one that may be.
-  const timed = notes.find((note) => note.options.includes('--time '));
-  const taken = notes.filter((note) => note === timed || !note.options.includes('--time '));
-  const options = new Set(taken.map((note) => note.options).filter(Boolean));
-  return ['meridian load', collection, /^[\w.-]+$/.test(file) ? file : quoted(file), `--url ${origin}`, ...options].join(' ');
+  const given = new Map<string, string>();
+  for (const { options } of notes) {
+    const own = Array.from(options.matchAll(OPTION), ([text, name]) => [ONCE_AS[name] ?? (name === '--null' ? text : name), text] as const);
+    // An option holds for the whole file: a column that needs it with another value is left out.
+    if (own.every(([name, text]) => (given.get(name) ?? text) === text)) for (const [name, text] of own) given.set(name, text);
+  }
+  return ['meridian load', collection, /^[\w.-]+$/.test(file) ? file : quoted(file), `--url ${origin}`, ...given.values()].join(' ');
 }

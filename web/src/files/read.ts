@@ -23,8 +23,10 @@ export interface FileContent {
   readonly placeless: number;
   /** The first place of these rows that cannot be read, with its line; empty if they have none. */
   readonly misplaced: string;
-  /** Columns that look like times or places and were not taken. */
+  /** Columns that look like times or places and were not taken, and times that were read as UTC. */
   readonly notes: readonly Note[];
+  /** The first whole number of JSON that is another one here, as the file has it; empty where all are exact. */
+  readonly inexact: string;
 }
 
 /** Max size of a file in bytes, and max events: the browser keeps all of them. */
@@ -93,7 +95,7 @@ function valueAs(value: unknown, kind: FileField['kind']): unknown {
   if (value === null || value === undefined || value === '') return undefined;
   if (kind === 'int' || kind === 'float') return Number(value);
   if (kind === 'bool') return value === true || value === 'true';
-  // Without a zone a time is in UTC, as in the server's own loader.
+  // Without a zone a time is in UTC, which a note says.
   if (kind === 'time' && typeof value === 'string' && value.length > 10) return isZoned(value) ? value.replace(' ', 'T') : `${value.replace(' ', 'T')}Z`;
   if (kind === 'time' || kind === 'list') return value;
   return typeof value === 'string' ? value : JSON.stringify(value);
@@ -121,7 +123,7 @@ function ofFeatures(list: readonly Feature[], placeless: number, cells = false):
     const values = columns.get(name) ?? [];
     return noteOf(name, kind, values, { isTime, cells, wantsTime: !times.length, lacking: list.length - values.length }) ?? [];
   });
-  return { features, fields, times, placeless, misplaced: '', notes };
+  return { features, fields, times, placeless, misplaced: '', notes, inexact: '' };
 }
 
 const isFeature = (value: unknown): value is Feature => typeof value === 'object' && value !== null && (value as Feature).type === 'Feature';
@@ -168,6 +170,16 @@ function parseJson(text: string): unknown[] {
   } catch {
     return parseLines(text);
   }
+}
+
+/** Texts, which may hold digits, and whole numbers of 16 digits or more. A part of another number is none. */
+const LONG = /"[^"\\]*(?:\\.[^"\\]*)*"|(?<![-+.\w])-?\d{16,}(?![.\w])/g;
+
+/** The first whole number beyond 2^53 outside of texts: numbers of JavaScript hold only some of these. Empty where there is none. */
+function inexactOf(json: string): string {
+  if (!/\d{16}/.test(json)) return '';
+  for (const [found] of json.matchAll(LONG)) if (!found.startsWith('"') && !Number.isSafeInteger(Number(found))) return found;
+  return '';
 }
 
 /** The names of the columns, empty for one without a name. Refuses what would mix up columns. */
@@ -249,7 +261,7 @@ export function textOf(bytes: Uint8Array, name: string): string {
 export function readFile(text: string): FileContent {
   const plain = text.replace(/^\ufeff/, '');
   if (!plain.trim()) throw new Error('The file is empty: expected GeoJSON, NDJSON or CSV.');
-  const content = ['{', '[', RECORD].includes(plain.trimStart()[0]) ? ofValues(parseJson(plain)) : parseTable(plain);
+  const content = ['{', '[', RECORD].includes(plain.trimStart()[0]) ? { ...ofValues(parseJson(plain)), inexact: inexactOf(plain) } : parseTable(plain);
   if (!content.features.length) throw new Error(`The file has no event with a place${content.misplaced && `: ${content.misplaced}`}.`);
   if (content.features.length > EVENTS_MAX) throw new Error(`The file has more than ${EVENTS_MAX.toLocaleString('en')} events: load it into a collection with meridian load.`);
   return content;

@@ -21,16 +21,21 @@ export interface TimeColumn {
 /** Whether its values are all dates, without a time of day. */
 export const areDates = (values: readonly string[]): boolean => values.every((value) => value.length === 10);
 
+/** Whether a time of day has no zone. */
+export const lacksZone = (value: string): boolean => value.length > 10 && !isZoned(value);
+
 /** The names of one instant, or of start and end; empty where no column is surely the time. An instant has a value in each event. */
 export function timesOf(columns: readonly TimeColumn[], events: number): readonly string[] {
   const named = (among: readonly TimeColumn[], wanted: string): TimeColumn[] => among.filter(({ name }) => name.toLowerCase() === wanted).slice(0, 1);
   const whole = columns.filter(({ values }) => values.length === events);
-  const [customary] = TIME.flatMap((name) => named(whole, name));
+  // The loader takes times without a zone by option alone, so that the others go before.
+  const exact = whole.filter(({ values }) => !values.some(lacksZone));
+  const [customary] = [exact, whole].flatMap((among) => TIME.flatMap((name) => named(among, name)));
   if (customary) return [customary.name];
   // Without a customary name: the only column that is certainly a time.
   const sure = columns.filter(({ values }) => values.every(isZoned));
   if (sure.length === 1 && whole.includes(sure[0])) return [sure[0].name];
-  const exact = columns.filter(({ values }) => !areDates(values));
-  const pairs = INTERVALS.map((ends) => ends.flatMap((name) => named(exact, name)));
+  const timed = columns.filter(({ values }) => !areDates(values));
+  const pairs = INTERVALS.map((ends) => ends.flatMap((name) => named(timed, name)));
   return (pairs.find((pair) => pair.length === 2) ?? []).map(({ name }) => name);
 }

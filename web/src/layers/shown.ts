@@ -84,6 +84,8 @@ export class Legend {
       const { when } = app.view();
       return { ...about, sized: '', size: null, surface: null, averages: null, without: null, strength: 0, events: true, scale: trail.scale, ...trail.counts(), fades: when ? formatLength(when[1] - when[0]) : '' };
     }
+    // What is followed has the layer's one colour. Scales stay: the picture has them when it is back, also if it plays at once.
+    if (picture.replaced) return { ...about, field: '', values: null, sized: '', size: null, surface: null, averages: null, without: null, strength: 0, events: false, scale: null, valued: 0, lacking: 0, fades: '' };
     const events = picture.inView().map(({ properties }) => properties);
     const numbers = (name: string): number[] => (name ? events.map((one) => one[name] as unknown).filter((value) => typeof value === 'number') : []);
     const valued = kind === 'value' ? events.filter((one) => one[field] !== undefined && one[field] !== null).length : numbers(field).length;

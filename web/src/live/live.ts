@@ -61,7 +61,8 @@ export class Live {
       events: (list: readonly Feature[]) => {
         const before = objects.taken;
         for (const event of list) objects.take(event);
-        if (objects.taken !== before) this.later();
+        // Events without a position count, and are drawn by the picture.
+        if (objects.taken !== before || (list.length > 0 && !objects.count)) this.later();
       },
       known: (total) => {
         this.loading = false;
@@ -77,9 +78,7 @@ export class Live {
         this.events.failed(error);
       },
     });
-    this.view()?.picture.hide(schema.object !== '');
     this.say();
-    this.events.shown({ named: this.named, count: 0, headed: 0, tracks: 0 });
     this.events.changed(true);
   }
 
@@ -89,8 +88,12 @@ export class Live {
       if (!this.objects) return;
       const { points, lines } = this.objects.drawing();
       this.view()?.setLive(points, lines);
-      const headed = points.features.filter(({ properties }) => 'heading' in (properties ?? {})).length;
-      this.events.shown({ named: this.named, count: points.features.length, headed, tracks: lines.features.length });
+      const count = points.features.length;
+      if (count) {
+        const headed = points.features.filter(({ properties }) => 'heading' in (properties ?? {})).length;
+        this.view()?.picture.hide(this.named);
+        this.events.shown({ named: this.named, count, headed, tracks: lines.features.length });
+      }
       this.say();
       this.askLater();
     }, (this.objects?.count ?? 0) > MANY ? DRAW_MANY : DRAW);
@@ -113,7 +116,8 @@ export class Live {
     const state = !this.connected ? 'Connecting…' : this.loading ? 'Loading…' : 'Live';
     const newest = objects && Number.isFinite(objects.newest) ? ` · newest ${formatEventTime(new Date(objects.newest).toISOString())} UTC` : '';
     const total = this.total ?? (objects?.dropped ? Infinity : null);
-    say($('live-state'), objects ? `${state} · ${sayObjects(objects.count, total, this.named)}${newest}` : '');
+    const count = objects?.count ? ` · ${sayObjects(objects.count, total, this.named)}` : '';
+    say($('live-state'), objects ? `${state}${count}${newest}` : '');
   }
 
   stop(): void {
