@@ -6,10 +6,10 @@ use std::borrow::Cow;
 /// First bytes that show the encoding.
 pub(crate) const HEAD_BYTES: usize = 4;
 
-/// Returns the encoding of a text without a byte order mark whose first two characters are below U+0100. Control
-/// characters are signs of no text.
+/// Returns the encoding of a text without a byte order mark whose first two characters are below U+0100. Of control
+/// characters a text begins with white space alone, or with the separator of a sequence (RFC 8142).
 pub(crate) fn unmarked(first: &[u8]) -> Option<&'static Encoding> {
-    let is_text = |byte: u8| matches!(byte, b'\t' | b'\n' | b'\r' | b' '..=b'~' | 0xa0..);
+    let is_text = |byte: u8| matches!(byte, b'\t' | b'\n' | b'\r' | 0x1e | b' '..=b'~' | 0xa0..);
     match *first {
         [a, 0, b, 0, ..] if is_text(a) && is_text(b) => Some(UTF_16LE),
         [0, a, 0, b, ..] if is_text(a) && is_text(b) => Some(UTF_16BE),
@@ -36,7 +36,7 @@ mod tests {
 
     #[test]
     fn either_order_is_known_with_a_mark_and_without() {
-        for text in ["<?xml version=\"1.0\"?>", "<kml>", "{\"a\":\"é\"}", "é,b\n", "a\n"] {
+        for text in ["<?xml version=\"1.0\"?>", "<kml>", "{\"a\":\"é\"}", "é,b\n", "a\n", "\u{1e}{}"] {
             for mark in ["\u{feff}", ""] {
                 let units = || mark.encode_utf16().chain(text.encode_utf16());
                 let (low, high): (Vec<u8>, Vec<u8>) =
