@@ -186,15 +186,14 @@ pub fn changeable(state: &AppState, collection: &dyn Collection, named: Settings
 /// Returns whether a PUT may only create a collection: `If-None-Match: *`.
 ///
 /// # Errors
-/// 400 for a value that is not a list of tags: it must not be ignored. 501 for tags, which no creation tests.
+/// 400 for any other value: a condition must not be ignored, and no creation tests tags.
 pub fn only_creates(headers: &HeaderMap) -> Result<bool> {
     let name = header::IF_NONE_MATCH;
     match Tags::of(headers, &name).map_err(|why| Problem::parameter(name.as_str(), why))? {
         None => Ok(false),
         Some(Tags::Any) => Ok(true),
         Some(Tags::Listed(_)) => {
-            let detail = "the condition if-none-match is supported here only as *: send that, or leave it out";
-            Err(Problem::new(Kind::NotImplemented, detail).with("field", name.as_str()))
+            Err(Problem::parameter(name.as_str(), "a collection is created on the condition * alone: expected that"))
         }
     }
 }
