@@ -293,7 +293,8 @@ impl OpenArchive {
         // Reads are widened to whole checksummed pieces: a part of one cannot be verified.
         let to = range.end.next_multiple_of(CHECKED_BYTES).min(self.entry.directory);
         let mut bytes = vec![0; (to - from) as usize];
-        self.file.read_at(from, &mut bytes).map_err(StoreError::io("read", &self.path))?;
+        let read = self.file.read_at(from, &mut bytes).map_err(StoreError::io("read", &self.path));
+        read.map_err(StoreError::absence_is_damage)?;
         for (stretch, crc) in bytes.chunks(CHECKED_BYTES as usize).zip(self.crcs.iter().skip(first as usize)) {
             if crc32c::crc32c(stretch) != *crc {
                 // Maintenance sees the flag and replaces the archive, if the Arrow rows still exist.

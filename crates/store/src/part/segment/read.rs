@@ -381,7 +381,8 @@ impl Segment {
         waits::check()?;
         let place = *self.footer.blocks.get(block as usize).ok_or_else(|| self.corrupt("a block is missing"))?;
         // Damage found by a query is recorded, and maintenance rebuilds the index from the rows.
-        let bytes = self.index.fetch(place, what).inspect_err(|e| self.note_damage(e))?;
+        let bytes = self.index.fetch(place, what).map_err(StoreError::absence_is_damage);
+        let bytes = bytes.inspect_err(|e| self.note_damage(e))?;
         let decoded = decode(bytes).map_err(|e| self.corrupt(&format!("block {block} ({what}): {e}")))?;
         self.place.counters.add_bytes_read(u64::from(place.stored));
         // Decoded, so that a hit costs neither a checksum nor decompression.

@@ -240,7 +240,7 @@ impl RowsFile {
     pub(crate) fn values(&self, block: u32, field: &Arc<Field>) -> Result<(ArrayRef, u64), StoreError> {
         let corrupt = |detail: String| StoreError::corrupt(&self.file.path, detail);
         let place = *self.blocks.get(block as usize).ok_or_else(|| corrupt("a block is missing".to_owned()))?;
-        let bytes = self.file.fetch(place, field.name())?;
+        let bytes = self.file.fetch(place, field.name()).map_err(StoreError::absence_is_damage)?;
         let (mut arrays, _) = ipc::decode(std::slice::from_ref(field), &bytes)
             .map_err(|e| corrupt(format!("block {block} ({}): {e}", field.name())))?;
         match arrays.pop() {

@@ -343,6 +343,33 @@ fn a_collection_that_could_not_be_dropped_is_opened_again() {
 }
 
 #[test]
+fn an_object_that_is_gone_when_a_block_of_it_is_read_is_damage() {
+    for (archive_rows_min, rows) in [(u32::MAX, ".rows"), (1, ".parquet")] {
+        let bucket = MemoryBucket::new();
+        let of_owner = seams();
+        let clock = of_owner.clock.clone();
+        let options_of_owner = Options { archive_rows_min, ..options() };
+        let store = Store::open_shared(options_of_owner, of_owner, Arc::new(bucket.clone())).unwrap();
+        let c = store.create("t", "c", schema(IdRole::Given), Settings::default()).unwrap();
+        (1..100).for_each(|number| assert_eq!(write(&c, number), WriteOutcome::Stored));
+        c.flush().unwrap();
+        clock.sleep(Duration::from_secs(60));
+        c.maintain().unwrap();
+        drop((store, c));
+        // It keeps no extents, so each block is read from the bucket.
+        let reader = Store::open_read_only(options(), seams(), Arc::new(bucket.clone())).unwrap();
+        let snapshot = reader.collection("t", "c").unwrap().snapshot();
+        let segments = bucket.objects().into_iter().filter(|(name, _)| name.contains("/segments/"));
+        segments.for_each(|(name, _)| bucket.harm(&name, None));
+        let errors = [readable(&snapshot).1.remove(0), snapshot.find("w1-0").map(drop).unwrap_err()];
+        for (error, end) in errors.iter().zip([rows, ".segment"]) {
+            let StoreError::Corrupt { path, detail } = error else { panic!("{error:?}") };
+            assert!(path.to_string_lossy().ends_with(end) && detail == "it is missing", "{error}");
+        }
+    }
+}
+
+#[test]
 fn a_store_in_memory_has_no_bucket() {
     let bucket = Arc::new(MemoryBucket::new());
     let ephemeral = Options { ephemeral: true, ..options() };
