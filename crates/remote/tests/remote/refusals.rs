@@ -20,6 +20,16 @@ fn counted(
     rule: NoServerRule,
     name: &str,
 ) -> (Result<Option<u64>, QueryError>, u64) {
+    counted_within(PATIENCE, owner, servers, rule, name)
+}
+
+fn counted_within(
+    time: Duration,
+    owner: &Owner,
+    servers: &[ScanServerLocation],
+    rule: NoServerRule,
+    name: &str,
+) -> (Result<Option<u64>, QueryError>, u64) {
     let plans = r#"[{"servers": "1", "busyTimeout": "33ms"}]"#;
     let profiles = format!(r#"[{{"isDefault": true, "timeToWaitForScanServers": "0s", "attemptPlans": {plans}}}]"#);
     let (told, scans) = options(rule);
@@ -27,7 +37,7 @@ fn counted(
     told.send_replace(Arc::from(servers));
     let collection = gateway.collection(TENANT, name).unwrap().unwrap();
     let all = Items::all(&collection.schema()).predicate;
-    let found = collection.count(eventual(), &all, u64::MAX, &control(PATIENCE));
+    let found = collection.count(eventual(), &all, u64::MAX, &control(time));
     let figures = gateway.figures();
     (found, figures.iter().find(|one| one.name == "meridian_scan_attempts_total").map_or(0, |one| one.value))
 }
@@ -70,6 +80,22 @@ fn a_collection_that_no_scan_server_knows_is_the_owners_or_absent() {
     let (found, attempts) = counted(&owner, &servers, NoServerRule::Fail, "ships");
     assert!(matches!(found, Err(QueryError::Store(StoreError::Closed))), "{found:?}");
     assert_eq!(attempts, 2);
+}
+
+#[test]
+fn a_sole_server_that_takes_no_call_counts_as_absent() {
+    let backend = store();
+    backend.create(TENANT, "ships", schema_spec::parse(SHIPS).unwrap(), Settings::default()).unwrap();
+    let owner = Owner::serve(backend, 1);
+    // As of a paused process: the kernel takes connections, and nobody reads from them. The deadline is before the end of
+    // such a connection.
+    let paused = TcpListener::bind("127.0.0.1:0").unwrap();
+    let servers = [at(11, paused.local_addr().unwrap())];
+    let counted = |rule| counted_within(Duration::from_secs(2), &owner, &servers, rule, "ships");
+    let (found, attempts) = counted(NoServerRule::Fallback);
+    assert_eq!((found.unwrap(), attempts), (Some(0), 2), "the owner answers");
+    let (found, attempts) = counted(NoServerRule::Fail);
+    assert!(matches!(found, Err(QueryError::Store(StoreError::Busy(_)))) && attempts == 2, "{found:?} {attempts}");
 }
 
 #[test]

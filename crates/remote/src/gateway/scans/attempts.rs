@@ -50,12 +50,12 @@ pub(in super::super) struct QueryAttempts {
     unreadable: usize,
     /// Why servers refused the query; damage, if one of them has the collection set apart.
     refusal: Option<Fault>,
-    /// Whether there was no server at the last look.
+    /// Whether no server could answer at the last look.
     is_alone: bool,
     current: WorkContext,
 }
 
-/// The newest attempt, until its server has taken the call.
+/// An attempt whose server may not have taken the call.
 struct Unheard {
     attempt: usize,
     process: u64,
@@ -126,6 +126,7 @@ impl QueryAttempts {
                 }
                 Step::Wait(left) => self.wait_for_servers(left).await,
                 Step::Absent => {
+                    self.is_alone = true;
                     let owner = self.owner.owner().borrow().as_ref().map(|owner| owner.address.clone());
                     let verdict = self.scans.fallback.lock().ask(owner.as_deref().unwrap_or("owner"), now);
                     match verdict {
@@ -151,10 +152,10 @@ impl QueryAttempts {
                         }
                         Verdict::Later(after) => {
                             count(&self.scans.counts.absent);
-                            let ms = after.as_millis();
                             return Err(Fault::Busy(format!(
-                                "{}, and the owner takes no further question now: try again in {ms} ms",
-                                self.absence()
+                                "{}, and the owner takes no further question now: try again in {} ms",
+                                self.absence(),
+                                after.as_millis()
                             )));
                         }
                     }
@@ -205,8 +206,7 @@ impl QueryAttempts {
         let attempt = self.attempts.fall_back(owner, self.now());
         let ticket = self.ticket(None)()?;
         let link = self.owner.clone();
-        let begun = link.again(|| link.get(ticket.clone())).await;
-        match begun {
+        match link.again(|| link.get(ticket.clone())).await {
             Ok(begun) => {
                 self.attempts.started(attempt, self.now());
                 self.begun = Some((attempt, None));
@@ -227,18 +227,19 @@ impl QueryAttempts {
         names: &[&str],
         ask: AttemptRequest,
     ) -> Result<Option<(MessageStream, Message)>, Fault> {
-        let (asking, unheard) = self.attempt(servers, ask)?;
-        let (mut running, mut newest) = (FuturesUnordered::from_iter([asking]), Some(unheard));
+        let (asking, first) = self.attempt(servers, ask)?;
+        let (mut running, mut unheard) = (FuturesUnordered::from_iter([asking]), vec![first]);
         let (mut may_hedge, mut passed) = (true, Vec::<usize>::new());
-        // Attempts that were passed over may still win, but nobody waits for them alone.
+        // Attempts that were passed over may still win, but nobody waits for them alone: they end as not reached.
         while running.len() > passed.len() {
             let due = self.attempts.hedge_due(&self.scans.hedging.lock()).filter(|_| may_hedge);
             let due = due.map(|due| Instant::now() + due.saturating_sub(self.now()));
-            let silent = newest.as_ref().map(|unheard| unheard.due);
+            let silent = unheard.iter().map(|one| one.due).min();
             tokio::select! {
                 biased;
                 Some((attempt, process, outcome)) = running.next() => {
                     passed.retain(|other| *other != attempt);
+                    unheard.retain(|other| other.attempt != attempt);
                     match outcome {
                         Ok(begun) => {
                             self.attempts.started(attempt, self.now());
@@ -262,28 +263,24 @@ impl QueryAttempts {
                     // At most one hedge per attempt, even if the budget refuses it.
                     may_hedge = false;
                     let (scans, now) = (self.scans.clone(), self.now());
-                    let mut hedging = scans.hedging.lock();
-                    let second = self.attempts.hedge(profile, names, &mut hedging, now, |n| scans.draw(n));
-                    drop(hedging);
+                    let second = self.attempts.hedge(profile, names, &mut scans.hedging.lock(), now, |n| scans.draw(n));
                     if let Some(second) = second {
                         count(&self.scans.counts.hedges);
-                        let (asking, unheard) = self.attempt(servers, second)?;
+                        let (asking, second) = self.attempt(servers, second)?;
                         running.push(asking);
-                        newest = Some(unheard);
+                        unheard.push(second);
                     }
                 }
                 () = sleep_until(silent) => {
-                    let next = match newest.take() {
-                        Some(unheard) if !unheard.heard.load(Ordering::Relaxed) => {
-                            self.pass_over(profile, names, &unheard).map(|next| (unheard.attempt, next))
+                    let due = unheard.extract_if(.., |one| Some(one.due) == silent);
+                    let silent: Vec<Unheard> = due.filter(|one| !one.heard.load(Ordering::Relaxed)).collect();
+                    for silent in silent {
+                        passed.push(silent.attempt);
+                        if let Some(next) = self.pass_over(profile, names, &silent) {
+                            let (asking, next) = self.attempt(servers, next)?;
+                            running.push(asking);
+                            unheard.push(next);
                         }
-                        _ => None,
-                    };
-                    if let Some((silent, next)) = next {
-                        passed.push(silent);
-                        let (asking, unheard) = self.attempt(servers, next)?;
-                        running.push(asking);
-                        newest = Some(unheard);
                     }
                 }
                 () = tokio::time::sleep_until(self.until) => return Err(self.late()),
@@ -298,10 +295,9 @@ impl QueryAttempts {
     /// Chooses another server beside a silent one, which is avoided from now on. `None` if there is no other.
     fn pass_over(&mut self, profile: &Profile, names: &[&str], silent: &Unheard) -> Option<AttemptRequest> {
         let (scans, now) = (self.scans.clone(), self.now());
-        let next = self.attempts.pass_over(silent.attempt, profile, names, now, |n| scans.draw(n))?;
         count(&self.scans.counts.failed);
         self.scans.avoid(silent.process);
-        Some(next)
+        self.attempts.pass_over(silent.attempt, profile, names, now, |n| scans.draw(n))
     }
 
     /// Returns a request to a server, and what is known of it meanwhile. Dropping the request cancels it there.
@@ -314,8 +310,7 @@ impl QueryAttempts {
         count(&self.scans.counts.attempts);
         let (link, process) = (self.scans.link(server, &self.owner), server.process);
         let make_ticket = self.ticket(Some(ask.busy_timeout));
-        let heard = Arc::new(AtomicBool::new(false));
-        let due = Instant::now() + ask.delay + ask.busy_timeout + SILENT;
+        let (heard, due) = (Arc::new(AtomicBool::new(false)), Instant::now() + ask.delay + ask.busy_timeout + SILENT);
         let unheard = Unheard { attempt: ask.attempt, process, due, heard: heard.clone() };
         let asking = async move {
             tokio::time::sleep(ask.delay).await;

@@ -194,6 +194,28 @@ fn a_silent_server_is_passed_over_without_a_budget_and_wins_if_it_starts_first()
     assert_eq!(ends, [End::Started, End::Busy, End::Dropped]);
 }
 
+#[test]
+fn servers_that_stay_silent_are_asked_once_more_and_then_count_as_absent() {
+    let profile = profile(r#"{"servers":"1","busyTimeout":"33ms"},{"servers":"100%","busyTimeout":"33ms"}"#);
+    for servers in [&SERVERS[..1], &SERVERS[..2]] {
+        let (mut attempts, mut now) = (ScanAttempts::new("t", at(0)), 0);
+        while let Step::Ask(ask) = attempts.next(&profile, servers, at(now), |_| 0) {
+            assert_eq!((ask.delay, ask.busy_timeout), (at(0), at(33)), "silence is not load");
+            // Each is passed over, until nobody is left to wait for.
+            let mut silent = Some(ask);
+            while let Some(ask) = silent {
+                now += 283;
+                silent = attempts.pass_over(ask.attempt, &profile, servers, at(now), |_| 0);
+            }
+            (0..attempts.trace().len()).for_each(|attempt| attempts.ended(attempt, End::Unreachable, at(now)));
+        }
+        let asked = 2 * servers.len() as u64;
+        assert_eq!((attempts.trace().len() as u64, now), (asked, asked * 283));
+        assert_eq!(attempts.next(&profile, servers, at(now), |_| 0), Step::Absent);
+        assert!(matches!(attempts.next(&profile, servers, at(now + 3_000), |_| 0), Step::Ask(_)), "they may run again");
+    }
+}
+
 proptest! {
     /// Whatever servers respond, a scan ends; and no server is asked while another attempt runs, except for one
     /// hedge.
