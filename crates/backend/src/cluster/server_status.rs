@@ -100,9 +100,9 @@ pub struct ScanReads {
     pub failed: u64,
     /// Second requests beside one that was slow to begin, in sum.
     pub hedges: u64,
-    /// Questions that went to the owner, as there was no scan server, in sum.
+    /// Questions that went to the owner, in sum: there was no scan server, none could be reached, or all refused.
     pub fallbacks: u64,
-    /// Questions that were refused, as there was no scan server, in sum.
+    /// Questions that got 503 for one of these reasons, in sum: the owner was not to answer, or took no more.
     pub refused: u64,
 }
 

@@ -190,10 +190,14 @@ impl Scans {
             counter("meridian_scan_hedges_total", "Second requests beside one that was slow to begin.", hedges),
             counter(
                 "meridian_scan_fallbacks_total",
-                "Questions that went to the owner, as no scan server had the data.",
+                "Questions that went to the owner: no scan server was there, could be reached, or had the data.",
                 fallbacks,
             ),
-            counter("meridian_scan_refusals_total", "Questions refused, as there was no scan server.", absent),
+            counter(
+                "meridian_scan_refusals_total",
+                "Questions refused: neither a scan server nor the owner was to answer.",
+                absent,
+            ),
         ]
     }
 }
