@@ -87,8 +87,8 @@ fn a_sole_server_that_takes_no_call_counts_as_absent() {
     let backend = store();
     backend.create(TENANT, "ships", schema_spec::parse(SHIPS).unwrap(), Settings::default()).unwrap();
     let owner = Owner::serve(backend, 1);
-    // As of a paused process: the kernel takes connections, and nobody reads from them. The deadline is before the end of
-    // such a connection.
+    // As of a paused process: the kernel takes connections, and nobody reads from them. The deadline is before the end
+    // of such a connection.
     let paused = TcpListener::bind("127.0.0.1:0").unwrap();
     let servers = [at(11, paused.local_addr().unwrap())];
     let counted = |rule| counted_within(Duration::from_secs(2), &owner, &servers, rule, "ships");
