@@ -258,10 +258,9 @@ describe('a file', () => {
     for (const form of forms) assert.deepEqual(readFile(form).features, list, form);
   });
 
-  it('of GeoJSON has an id that is a field too as a field alone', () => {
-    const read = (id, properties) => readFile(JSON.stringify({ type: 'Feature', id, geometry: { type: 'Point', coordinates: [1, 2] }, properties })).features[0];
-    assert.deepEqual([read('a', { id: 'a' }).id, read(7, { id: 7 }).id, read('a', { id: 'b' }).id, read('a', { n: 1 }).id], [undefined, undefined, 'a', 'a']);
-    assert.deepEqual(read('a', { id: 'a' }).properties, { id: 'a' });
+  it('of GeoJSON has its id beside a field of the name', () => {
+    const [{ id, properties }] = readFile(JSON.stringify({ type: 'Feature', id: 'a', geometry: { type: 'Point', coordinates: [1, 2] }, properties: { id: 'a' } })).features;
+    assert.deepEqual([id, properties], ['a', { id: 'a' }]);
   });
 
   it('that cannot be read is refused in a sentence that says why', () => {
@@ -338,7 +337,7 @@ describe('the ids of a file', () => {
     const own = contentOf(['a', { n: 1 }], [7, { n: 2 }]);
     assert.deepEqual(schema(own).id, { type: 'string', 'x-ogc-role': 'id' });
     assert.deepEqual([...files.load.bodiesOf(own)].join('\n').split('\n').map((line) => JSON.parse(line).id), ['a', 7]);
-    for (const content of [contentOf(['a', {}], ['a', {}]), contentOf(['a', {}], [undefined, {}]), contentOf(['a', { id: 'x' }], ['b', { id: 'y' }])]) {
+    for (const content of [contentOf(['a', {}], ['a', {}]), contentOf(['a', {}], [undefined, {}])]) {
       assert.deepEqual(schema(content).feature_id, { type: 'string' });
       assert.equal(schema(content).id?.['x-ogc-role'], undefined);
     }
@@ -352,6 +351,21 @@ describe('the ids of a file', () => {
     assert.ok(takes({ more: { type: 'string' }, id, geometry, n: { title: 'N', ...n } }));
     for (const other of [{ id, geometry }, { id, geometry, n: { type: 'number' } }, { id: { ...id, readOnly: true }, geometry, n }, { id, geometry: { ...geometry, format: 'geometry-any' }, n }]) assert.ok(!takes(other), JSON.stringify(other));
     assert.ok(files.load.takes({ properties: { geometry, n } }, none), 'generated ids');
+  });
+
+  it('in a column are the ids of the events, but values of a collection that has them as a field', () => {
+    const content = files.read.readFile('fid,lon,lat,n\n1.50,1,2,5\n007,1,3,6\n');
+    const events = (there) => [...files.load.bodiesOf(content, 1000, there)].join('\n').split('\n').map((line) => JSON.parse(line)).map(({ id, properties }) => [id, properties]);
+    assert.deepEqual(events(), [['1.50', { n: 5 }], ['007', { n: 6 }]]);
+    assert.deepEqual(events({ properties: { key: { type: 'string', 'x-ogc-role': 'id' } } }), events(), 'by another name');
+    assert.deepEqual(events({ properties: { fid: { type: 'string' } } }), [[undefined, { fid: '1.50', n: 5 }], [undefined, { fid: '007', n: 6 }]]);
+  });
+
+  it('are taken beside a field of the name by a collection that has them so', () => {
+    const schemaOf = files.load.schemaOf(contentOf(['a', { id: 'x' }]));
+    const there = { properties: { geometry: schemaOf.properties.geometry, id: { type: 'string' } } };
+    const beside = (given) => ({ ...there, 'x-meridian-id': { name: 'id', given } });
+    assert.deepEqual([beside(true), beside(false), there].map((one) => files.load.takes(one, schemaOf)), [true, false, false]);
   });
 
   it('in a column of more digits than numbers have stay texts', () => {
@@ -392,6 +406,13 @@ describe('the fields of a file', () => {
     const others = contentOf({ tags: ['a'], sizes: [1, 2] }, { tags: 'b' });
     assert.deepEqual(others.fields.map(({ kind }) => kind), ['text', 'text']);
     assert.deepEqual(others.features.map(({ properties }) => properties), [{ tags: '["a"]', sizes: '[1,2]' }, { tags: 'b' }]);
+    assert.match(files.load.refusalOf(others), /texts only, also for meridian load.*sizes: \[1,2\]/);
+    assert.deepEqual([files.load.refusalOf(lists), files.load.refusalOf(contentOf({ place: { name: 'a' } }))], ['', '']);
+  });
+
+  it('are lists where all cells of a table are lists of texts', () => {
+    const { features } = files.read.readFile('lon,lat,tags,sizes\n1,2,"[""a"",""b""]","[1,2]"\n1,3,[],\n');
+    assert.deepEqual(features.map(({ properties }) => properties), [{ tags: ['a', 'b'], sizes: '[1,2]' }, { tags: [] }]);
   });
 
   it('have the time that meridian load takes: by its name, else the only one that is surely a time, else an interval', () => {
@@ -404,7 +425,7 @@ describe('the fields of a file', () => {
     for (const properties of [{ created: date }, { seen: '2026-02-01 10:00' }, { a: zoned, b: later }]) assert.deepEqual(rolesOf(properties), {}, Object.keys(properties).join());
     assert.deepEqual(rolesOf({ end: later, start: zoned }), { start: 'primary-interval-start', end: 'primary-interval-end' });
     assert.deepEqual(rolesOf({ time: zoned }, { time: null }), {}, 'each event has an instant');
-    assert.deepEqual(schemaOf({ created: date }).created, { type: 'string', format: 'date' }, 'a date stays one');
+    assert.deepEqual(rolesOf({ start_date: date, end_date: other }), {}, 'dates are texts');
   });
 
   it('that are times are named where none is the time of the events', () => {
@@ -414,7 +435,10 @@ describe('the fields of a file', () => {
     assert.equal(files.notes.sayNote(note), "Column date looks like the time of the events such as 2026-02-01 (but 1 of 2 events has none). It was not taken: meridian load takes it with --time 'date' --invalid skip.");
     assert.deepEqual(notes({ created: '2026-02-01' }).map(({ options }) => options), ["--time 'created'"]);
     assert.deepEqual(notes({ seen: '2026-02-01T10:00' }).map(({ options }) => options), ["--time 'seen' --zone UTC"]);
-    assert.deepEqual(notes({ time: '2026-02-01T10:00:00Z', created: '2026-02-01' }), [], 'a field beside the time is taken');
+    const [day, seen, ...none] = notes({ time: '2026-02-01T10:00:00Z', created: '2026-02-01', seen: '2026-02-02' }, { time: '2026-02-01T10:00:00Z', seen: '2026-02-01T10:00:00Z' });
+    assert.equal(files.notes.sayNote(day), 'Column created has dates such as 2026-02-01. It was kept as text: a schema with the format date keeps them as days.');
+    assert.equal(files.notes.sayNote(seen), 'Column seen has dates such as 2026-02-02. It was kept as text: meridian load takes it with --zone UTC.');
+    assert.deepEqual(none, []);
   });
 
   it('that are times without a zone are read as UTC, which a note says', () => {
@@ -422,8 +446,23 @@ describe('the fields of a file', () => {
     assert.equal(features[1].properties.time, '2026-02-01T10:00Z');
     assert.deepEqual(notes.map(files.notes.sayNote), ['Column time has times without a time zone such as 2026-02-01 10:00. It was read as UTC: meridian load takes them with --zone UTC, or another zone.']);
     assert.equal(files.notes.commandOf(notes, 'a', 'f.json', 'http://h'), 'meridian load a f.json --url http://h --zone UTC');
+    assert.deepEqual(contentOf({ time: '2026-02-01 10:00', day: '2026-02-01' }).features[0].properties, { time: '2026-02-01T10:00Z', day: '2026-02-01T00:00:00Z' }, 'dates too');
     assert.match(contentOf({ seen: '2026-02-01T10:00' }).notes.map(files.notes.sayNote).join(), /^Column seen .*read as UTC where it has no time zone\. It was not taken: meridian load takes it with --time 'seen' --zone UTC\.$/);
   });
+});
+
+it('a file has the schema that meridian load guesses', () => {
+  // crates/formats/tests/formats/guesses.rs holds the loader against the same cases.
+  const cases = JSON.parse(readFileSync(new URL('../../crates/formats/tests/formats/files/guesses.json', import.meta.url), 'utf8'));
+  for (const { name, lines, refused, properties: expected, id_is_a_field_too: both = false } of cases) {
+    const content = files.read.readFile(lines.join('\n'));
+    assert.equal(files.load.refusalOf(content).includes(refused ?? 'list'), refused !== undefined, name);
+    if (refused) continue;
+    const schema = files.load.schemaOf(content);
+    const { geometry: _, ...properties } = schema.properties;
+    assert.deepEqual(properties, expected, name);
+    assert.equal(schema['x-meridian-id']?.given ?? false, both, name);
+  }
 });
 
 it('the frame of another page shows this view', () => {

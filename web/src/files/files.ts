@@ -97,7 +97,9 @@ export class Files {
     const feature = file?.content.features[at];
     if (!file || !feature) return false;
     const fields = file.content.fields.map(({ name, kind }) => ({ name, title: name, kind }));
-    this.choose(eventCard({ ...feature, id: feature.id ?? file.name }, { fields, geometry: null, times: [], object: '' }, '', ''), feature.geometry.type === 'Point' ? (anchorOf(feature.geometry) ?? place) : place);
+    // An id that is a field too would be shown twice.
+    const isField = String(feature.id) === String(feature.properties?.['id']);
+    this.choose(eventCard({ ...feature, id: isField ? file.name : (feature.id ?? file.name) }, { fields, geometry: null, times: [], object: '' }, '', ''), feature.geometry.type === 'Point' ? (anchorOf(feature.geometry) ?? place) : place);
     return true;
   }
 
@@ -128,6 +130,7 @@ export class Files {
       for (const one of [show, remove]) one.dataset['layer'] = id;
       if (content.notes.length) row.append(make('small', 'lacking', sayNotes(content.notes)));
       if (content.inexact) row.append(make('small', 'lacking', `whole numbers such as ${content.inexact} are rounded here`));
+      if (content.unlisted) row.append(make('small', 'lacking', `lists of other values than texts are not loaded; here they are texts, such as ${content.unlisted}`));
       if (content.placeless) row.append(make('small', 'lacking', `${formatCount(content.placeless)} without a place: not on the map${content.misplaced && `; ${content.misplaced}`}`));
       return row;
     });

@@ -7,7 +7,7 @@ import { formatCount } from '../numbers';
 import { mayManage } from '../session';
 import type { MapFile } from './files';
 import { commandOf, sayNote } from './notes';
-import type { FileContent } from './read';
+import { idColumn, type FileContent } from './read';
 
 /** Max bytes of one request; the server takes more by default. */
 const BATCH = 2_000_000;
@@ -23,6 +23,8 @@ interface Property {
 
 interface Schema {
   readonly properties: Record<string, Property | undefined>;
+  /** The id, where a field has its name too. */
+  readonly 'x-meridian-id'?: { readonly name: string; readonly given: boolean };
 }
 
 /** The geometry type that all events fit, by the name that the server has for it. */
@@ -38,39 +40,45 @@ const TYPES = { text: { type: 'string' }, int: { type: 'integer' }, float: { typ
 /** Roles of an instant, and of start and end. */
 const ROLES = [['primary-instant'], ['primary-interval-start', 'primary-interval-end']] as const;
 
-/** The property that keeps the ids of a file: its own ids if each event has a distinct one, else a text, as `meridian load` has them. */
-function idProperty({ features, fields }: FileContent): Schema['properties'] {
-  const ids = features.flatMap(({ id }) => (typeof id === 'string' || typeof id === 'number' ? [String(id)] : []));
-  if (!ids.length) return {};
-  const own = new Set(ids).size === features.length && !fields.some(({ name }) => name === 'id');
-  return own ? { id: { type: 'string', 'x-ogc-role': 'id' } } : { feature_id: { type: 'string' } };
+/** What keeps the ids of a file: ids of the collection if each event has a distinct one, else a text, as `meridian load` has them. */
+function idsOf({ features, fields, id }: FileContent): Schema {
+  if (!id) return { properties: features.some(({ id: own }) => typeof own === 'string' || typeof own === 'number') ? { feature_id: { type: 'string' } } : {} };
+  if (id.member && fields.some(({ name }) => name === id.name)) return { properties: {}, 'x-meridian-id': { name: id.name, given: true } };
+  return { properties: { [id.name]: { type: 'string', 'x-ogc-role': 'id' } } };
 }
 
 /** A schema that takes the events of a file. */
 export function schemaOf(content: FileContent): Schema & Record<string, unknown> {
   const { features, fields, times } = content;
   const dates = (name: string): boolean => features.every(({ properties }) => ((properties?.[name] as string | undefined)?.length ?? 10) === 10);
-  const properties: Schema['properties'] = { geometry: { format: geometryFormat(features), 'x-ogc-role': 'primary-geometry' }, ...idProperty(content) };
-  for (const { name, kind } of fields) {
+  const { properties: ids, ...ofRoot } = idsOf(content);
+  const properties: Schema['properties'] = { geometry: { format: geometryFormat(features), 'x-ogc-role': 'primary-geometry' }, ...ids };
+  for (const { name, kind } of fields.filter((field) => field.name !== idColumn(content))) {
     const format = kind === 'time' && dates(name) ? { type: 'string', format: 'date' } : TYPES[kind];
     const at = times.indexOf(name);
     properties[name] = { ...format, ...(at < 0 ? {} : { 'x-ogc-role': ROLES[times.length - 1][at] }) };
   }
-  return { $schema: 'https://json-schema.org/draft/2020-12/schema', type: 'object', properties };
+  return { $schema: 'https://json-schema.org/draft/2020-12/schema', type: 'object', ...ofRoot, properties };
 }
 
 /** Whether a collection has all properties of a file as the file has them. */
-export function takes(there: Schema, { properties }: Schema): boolean {
+export function takes(there: Schema, schema: Schema): boolean {
+  const isGiven = ({ 'x-meridian-id': id }: Schema): boolean => id?.given ?? false;
   const same = (a: Property | undefined, b: Property | undefined): boolean => (['type', 'format', 'readOnly', 'x-ogc-role'] as const).every((key) => a?.[key] === b?.[key]);
-  return Object.entries(properties).every(([name, property]) => same(there.properties[name], property));
+  return isGiven(there) === isGiven(schema) && Object.entries(schema.properties).every(([name, property]) => same(there.properties[name], property));
 }
 
-/** The events as lines of NDJSON, in bodies of limited size. */
-export function* bodiesOf({ features }: FileContent, bytes = BATCH): Generator<string> {
+/** The events as lines of NDJSON for a collection of this schema, in bodies of limited size. */
+export function* bodiesOf(content: FileContent, bytes = BATCH, there: Schema = schemaOf(content)): Generator<string> {
+  // A collection may have a field of the name of the ids.
+  const ids = idColumn(content);
+  const property = there.properties[ids];
+  const areIds = ids !== '' && (property === undefined || property['x-ogc-role'] === 'id');
   let body: string[] = [];
   let size = 0;
-  for (const { id, geometry, properties } of features) {
-    const line = JSON.stringify({ type: 'Feature', id, geometry, properties });
+  for (const { id, geometry, properties } of content.features) {
+    const own = areIds ? { id: String(properties?.[ids]), geometry, properties: { ...properties, [ids]: undefined } } : { id, geometry, properties };
+    const line = JSON.stringify({ type: 'Feature', ...own });
     if (size + line.length > bytes && body.length) {
       yield body.join('\n');
       [body, size] = [[], 0];
@@ -86,6 +94,8 @@ const nameOf = (file: string): string => file.replace(/(\.(geo)?jsonl?|\.ndjson|
 /** A name for a load. `randomUUID` is not there on pages without TLS. */
 const newKey = (): string => Array.from(crypto.getRandomValues(new Uint32Array(4)), (word) => word.toString(16)).join('');
 
+const schemaAt = (path: string, signal: AbortSignal): Promise<Schema> => api.get<Schema>(`${path}/schema`, signal, 'application/schema+json, application/json');
+
 /** Makes the collection of a file. Returns false if the name has one already, which takes the file. */
 async function makeFor(content: FileContent, path: string, signal: AbortSignal): Promise<boolean> {
   const schema = schemaOf(content);
@@ -96,8 +106,7 @@ async function makeFor(content: FileContent, path: string, signal: AbortSignal):
   } catch (error) {
     if (!(error instanceof api.Problem) || error.status !== 412) throw error;
   }
-  const there = await api.get<Schema>(`${path}/schema`, signal, 'application/schema+json, application/json');
-  if (!takes(there, schema)) throw new api.Problem('The name is taken', 'its collection lacks fields of the file, or has them with other types; choose another name, or load into that collection', 412, 'name');
+  if (!takes(await schemaAt(path, signal), schema)) throw new api.Problem('The name is taken', 'its collection lacks fields of the file, or has them with other types; choose another name, or load into that collection', 412, 'name');
   return false;
 }
 
@@ -106,7 +115,8 @@ async function load(file: MapFile, name: string, fresh: boolean, key: string, em
   const path = api.collectionPath(name);
   if (fresh && (await makeFor(file.content, path, signal))) empty.add(name);
   let [written, n] = [0, 0];
-  for (const body of bodiesOf(file.content)) {
+  const schema = fresh ? schemaOf(file.content) : await schemaAt(path, signal);
+  for (const body of bodiesOf(file.content, BATCH, schema)) {
     const headers = { 'content-type': 'application/x-ndjson', 'idempotency-key': `${key}-${n++}` };
     const answer = (await (await api.call(`${path}/items`, signal, { method: 'POST', headers, body })).json()) as { written: number; duplicates: number };
     empty.delete(name);
@@ -125,9 +135,9 @@ export function sayFailure(error: unknown, empty: ReadonlySet<string>, origin: s
   return [why, ...left].join('. ');
 }
 
-/** Why a file is not loaded from here; empty where it may be. What the browser has read differs from the file. */
-export const refusalOf = ({ inexact }: FileContent): string =>
-  inexact && `The browser would change whole numbers beyond 2^53, the first of which is ${inexact}. The command above, meridian load, keeps them.`;
+/** Why a file is not loaded from here; empty where it may be. What the browser has read differs from the file, or the loader refuses it too. */
+export const refusalOf = ({ inexact, unlisted }: FileContent): string =>
+  unlisted ? `A list may hold texts only, also for meridian load. The first other one is ${unlisted}. As texts, or as a field each, its values are loaded.` : inexact && `The browser would change whole numbers beyond 2^53, the first of which is ${inexact}. The command above, meridian load, keeps them.`;
 
 /** Asks where to load a file, and loads it there. */
 export async function askToLoad(app: App, file: MapFile): Promise<void> {
@@ -137,17 +147,19 @@ export async function askToLoad(app: App, file: MapFile): Promise<void> {
   target.replaceChildren(...(manages ? [make('option', '', 'a new collection', { value: '' })] : []), ...app.list().map((c) => make('option', '', c.title, { value: c.id })));
   name.value = nameOf(file.name);
   const total = file.content.features.length;
-  const { notes, placeless, misplaced } = file.content;
+  const { notes, placeless, misplaced, unlisted } = file.content;
   state.textContent = `${formatCount(total)} events, ${file.content.fields.length} fields${placeless ? `; not loaded: ${formatCount(placeless)} without a place${misplaced && `, ${misplaced}`}` : ''}`;
   const refusal = refusalOf(file.content);
   if (refusal) state.textContent = refusal;
-  $('load-notes').hidden = !notes.length && !refusal;
+  // No command loads a list that is refused.
+  const hasCommand = !unlisted && (refusal !== '' || notes.some(({ options }) => options));
+  $('load-notes').hidden = !notes.length && !hasCommand;
   $('load-notes-list').replaceChildren(...notes.map((note) => make('li', '', sayNote(note))));
   const draw = (): void => {
     $('load-name-room').hidden = target.value !== '';
     const into = target.value || name.value.trim() || 'COLLECTION';
     $('load-command').textContent = commandOf(notes, into, file.name, location.origin);
-    $('load-command').hidden = !refusal && !notes.some(({ options }) => options);
+    $('load-command').hidden = !hasCommand;
   };
   name.oninput = draw;
   target.onchange = draw;

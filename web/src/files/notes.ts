@@ -22,6 +22,8 @@ export interface Context {
   readonly cells: boolean;
   /** Whether no column is the time of the events. */
   readonly wantsTime: boolean;
+  /** Whether its times are kept as a text. */
+  readonly asText: boolean;
   /** Events without a value. */
   readonly lacking: number;
 }
@@ -144,12 +146,20 @@ function ofZoneless(column: string, texts: readonly string[]): Note | null {
   return example === undefined ? null : { column, text: `has times without a time zone such as ${example}`, options: '--zone UTC', how: 'meridian load takes them with --zone UTC, or another zone', taken: 'read as UTC' };
 }
 
+/** A note on dates beside the time of the events: a file alone makes no field of days. */
+function ofDates(column: string, texts: readonly string[]): Note {
+  const text = `has dates such as ${texts.find((one) => one.length === 10) ?? texts[0]}`;
+  const taken = 'kept as text';
+  return areDates(texts) ? { column, text, options: '', how: 'a schema with the format date keeps them as days', taken } : { column, text, options: '--zone UTC', taken };
+}
+
 /** The note on a column that was taken as texts, as numbers or as times; null where there is nothing to say. */
 export function noteOf(column: string, kind: string, values: readonly unknown[], context: Context): Note | null {
   const sample = values.slice(0, SAMPLE);
   if (!sample.length) return null;
   if (kind === 'text') return ofTexts(column, sample.filter((value) => typeof value === 'string').map((text) => text.trim()), context);
-  if (kind === 'time') return context.wantsTime ? ofTimes(column, sample as string[], values.length + context.lacking, context.lacking) : ofZoneless(column, values as string[]);
+  if (kind === 'time' && context.wantsTime) return ofTimes(column, sample as string[], values.length + context.lacking, context.lacking);
+  if (kind === 'time') return context.asText ? ofDates(column, values as string[]) : ofZoneless(column, values as string[]);
   if (kind !== 'int' && kind !== 'float') return null;
   return ofNumbers(column, sample.map(Number), kind === 'int', typeof sample[0] === 'string', context.wantsTime && !context.lacking);
 }

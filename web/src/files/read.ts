@@ -4,9 +4,8 @@ import type { FieldKind } from '../api';
 import { readCsv } from '../csv';
 import { positionsOf } from '../frame';
 import type { LngLat } from '../shapes';
-import { isZoned } from './dates';
 import { noteOf, type Note } from './notes';
-import { timesOf } from './times';
+import { areInstants, readsInUtc, timeOf, timesOf } from './times';
 import { parseWkt } from './wkt';
 
 export interface FileField {
@@ -27,6 +26,10 @@ export interface FileContent {
   readonly notes: readonly Note[];
   /** The first whole number of JSON that is another one here, as the file has it; empty where all are exact. */
   readonly inexact: string;
+  /** The ids, of which each event has its own: the column that has them, or the member `id` of GeoJSON. Null where one is lacking or occurs twice. */
+  readonly id: { readonly name: string; readonly member: boolean } | null;
+  /** The first list of other values than texts, which no collection keeps, after the name of its field; empty where there is none. */
+  readonly unlisted: string;
 }
 
 /** Max size of a file in bytes, and max events: the browser keeps all of them. */
@@ -36,6 +39,8 @@ export const EVENTS_MAX = 300_000;
 const LON = /^(lon|lng|long|longitude|x|lon_?deg|decimallongitude)$/i;
 const LAT = /^(lat|latitude|y|lat_?deg|decimallatitude)$/i;
 const SHAPE = /^(wkt|geom|geometry|the_geom|shape)$/i;
+/** Customary names of ids, those of crates/formats/src/roles.rs. */
+const ID = /^(id|fid|@id)$/i;
 
 type Row = Record<string, unknown>;
 
@@ -56,6 +61,12 @@ function placeOf(row: Row, used: readonly string[]): Geometry | string {
   return { type: 'Point', coordinates: used.map((name) => Number(row[name])) };
 }
 
+/** Whether some values are ids, no two of them the same. */
+function areIds(values: readonly unknown[]): boolean {
+  const ids = values.map((value) => (typeof value === 'string' || Number.isInteger(value) ? String(value).trim() : '')).filter(Boolean);
+  return new Set(ids).size === values.length;
+}
+
 /** Rows as features; `lines` are those on which the rows of a table begin. */
 function ofRows(rows: readonly Row[], columns: readonly string[], lines?: readonly number[]): FileContent {
   const find = (pattern: RegExp): string | undefined => columns.find((name) => pattern.test(name.trim()));
@@ -71,14 +82,29 @@ function ofRows(rows: readonly Row[], columns: readonly string[], lines?: readon
     if (typeof geometry !== 'string') features.push({ type: 'Feature', geometry, properties });
     else if (geometry && !misplaced) misplaced = `${lines ? `line ${lines[i]}` : `event ${i + 1}`}: ${geometry}`;
   }
-  return { ...ofFeatures(features, rows.length - features.length, lines !== undefined), misplaced };
+  const ids = columns.find((name) => ID.test(name) && !used.includes(name) && areIds(rows.map((row) => row[name])));
+  return { ...ofFeatures(features, rows.length - features.length, ids === undefined ? null : { name: ids, member: false }, lines !== undefined), misplaced };
 }
 
 const TIME = /^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?$/;
 
 const isTime = (value: string): boolean => TIME.test(value) && !Number.isNaN(Date.parse(value.replace(' ', 'T')));
 
-function kindOf(values: readonly unknown[]): FileField['kind'] {
+const areTexts = (value: unknown): value is readonly string[] => Array.isArray(value) && value.every((one) => typeof one === 'string');
+
+/** A list of texts, which `cells` of a table hold as JSON; null for any other value. */
+function listOf(value: unknown, cells: boolean): readonly string[] | null {
+  let list: unknown = value;
+  if (cells && typeof value === 'string' && value.trimStart().startsWith('['))
+    try {
+      list = JSON.parse(value);
+    } catch {
+      return null;
+    }
+  return areTexts(list) ? list : null;
+}
+
+function kindOf(values: readonly unknown[], cells: boolean): FileField['kind'] {
   const all = (test: (value: unknown) => boolean): boolean => values.every(test);
   if (!values.length) return 'text';
   if (all((v) => typeof v === 'boolean' || v === 'true' || v === 'false')) return 'bool';
@@ -87,22 +113,22 @@ function kindOf(values: readonly unknown[]): FileField['kind'] {
   // As a number of JavaScript a whole number of more digits would become another one.
   const isLong = (v: unknown): boolean => typeof v === 'string' && /^-?\d+$/.test(v) && !Number.isSafeInteger(Number(v));
   if (all(numeric)) return values.some(isLong) ? 'text' : 'float';
-  if (all((v) => Array.isArray(v) && v.every((one) => typeof one === 'string'))) return 'list';
+  if (all((v) => listOf(v, cells) !== null)) return 'list';
   return all((v) => typeof v === 'string' && isTime(v)) ? 'time' : 'text';
 }
 
-function valueAs(value: unknown, kind: FileField['kind']): unknown {
+function valueAs(value: unknown, kind: FileField['kind'], cells: boolean, inUtc: boolean): unknown {
   if (value === null || value === undefined || value === '') return undefined;
   if (kind === 'int' || kind === 'float') return Number(value);
   if (kind === 'bool') return value === true || value === 'true';
   // Without a zone a time is in UTC, which a note says.
-  if (kind === 'time' && typeof value === 'string' && value.length > 10) return isZoned(value) ? value.replace(' ', 'T') : `${value.replace(' ', 'T')}Z`;
-  if (kind === 'time' || kind === 'list') return value;
+  if (kind === 'time') return timeOf(value as string, inUtc);
+  if (kind === 'list') return listOf(value, cells);
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
 /** Features with their fields: each with the one kind that all its values have. */
-function ofFeatures(list: readonly Feature[], placeless: number, cells = false): FileContent {
+function ofFeatures(list: readonly Feature[], placeless: number, id: FileContent['id'], cells = false): FileContent {
   const columns = new Map<string, unknown[]>();
   for (const { properties } of list)
     for (const [name, value] of Object.entries((properties ?? {}))) {
@@ -110,21 +136,31 @@ function ofFeatures(list: readonly Feature[], placeless: number, cells = false):
       if (!values) columns.set(name, (values = []));
       if (value !== null && value !== undefined && value !== '') values.push(value);
     }
-  const fields = [...columns].map(([name, values]): FileField => ({ name, kind: kindOf(values) }));
+  const ids = idColumn({ id });
+  const found = [...columns].map(([name, values]): FileField & { readonly values: readonly unknown[] } => {
+    const kind = kindOf(values, cells);
+    // Ids keep the digits that the file has.
+    return { name, values, kind: name === ids && kind !== 'int' ? 'text' : kind };
+  });
+  const timed = found.filter(({ kind }) => kind === 'time').map(({ name, values }) => ({ name, values: values as string[] }));
+  const [times, inUtc] = [timesOf(timed, list.length), readsInUtc(timed)];
+  // As the loader has it: dates are a text, unless they are the time of the events.
+  const texts = new Set(timed.filter(({ name, values }) => !times.includes(name) && !areInstants(values, inUtc)).map(({ name }) => name));
+  const fields = found.map(({ name, kind }): FileField => ({ name, kind: texts.has(name) ? 'text' : kind }));
   const features = list.map((feature): Feature => {
     const given = (feature.properties ?? {});
-    const properties = Object.fromEntries(fields.map(({ name, kind }) => [name, valueAs(given[name], kind)] as const).filter(([, value]) => value !== undefined));
-    // An id that is a field too would be shown twice.
-    const id = feature.id === undefined || String(feature.id) === String(properties['id']) ? {} : { id: feature.id };
-    return { type: 'Feature', ...id, geometry: feature.geometry, properties };
+    const properties = Object.fromEntries(fields.map(({ name, kind }) => [name, valueAs(given[name], kind, cells, inUtc)] as const).filter(([, value]) => value !== undefined));
+    return { type: 'Feature', ...(feature.id === undefined ? {} : { id: feature.id }), geometry: feature.geometry, properties };
   });
-  const times = timesOf(fields.filter(({ kind }) => kind === 'time').map(({ name }) => ({ name, values: (columns.get(name) ?? []) as string[] })), list.length);
-  const notes = fields.flatMap(({ name, kind }) => {
-    const values = columns.get(name) ?? [];
-    return noteOf(name, kind, values, { isTime, cells, wantsTime: !times.length, lacking: list.length - values.length }) ?? [];
-  });
-  return { features, fields, times, placeless, misplaced: '', notes, inexact: '' };
+  const notes = found.filter(({ name }) => name !== ids).flatMap(({ name, kind, values }) =>
+    noteOf(name, kind, values, { isTime, cells, wantsTime: !times.length, asText: texts.has(name), lacking: list.length - values.length }) ?? []);
+  const isUnlisted = (value: unknown): boolean => Array.isArray(value) && !areTexts(value);
+  const [unlisted = ''] = found.flatMap(({ name, values }) => values.filter(isUnlisted).slice(0, 1).map((value) => `${name}: ${JSON.stringify(value).slice(0, 60)}`));
+  return { features, fields, times, placeless, misplaced: '', notes, inexact: '', id, unlisted };
 }
+
+/** The column that has the ids; empty where none has. */
+export const idColumn = ({ id }: Pick<FileContent, 'id'>): string => (id && !id.member ? id.name : '');
 
 const isFeature = (value: unknown): value is Feature => typeof value === 'object' && value !== null && (value as Feature).type === 'Feature';
 
@@ -133,14 +169,15 @@ function ofValues(values: readonly unknown[]): FileContent {
   const features = values.flatMap((value): unknown[] => ((value as { type?: string }).type === 'FeatureCollection' ? (value as { features: unknown[] }).features : [value]));
   if (features.length && !features.some(isFeature)) {
     const rows = features as Row[];
-    if (rows.every((row) => 'coordinates' in row)) return ofFeatures(rows.map((geometry) => ({ type: 'Feature', properties: {}, geometry: geometry as unknown as Geometry })), 0);
+    if (rows.every((row) => 'coordinates' in row)) return ofFeatures(rows.map((geometry) => ({ type: 'Feature', properties: {}, geometry: geometry as unknown as Geometry })), 0, null);
     return ofRows(rows, [...new Set(rows.flatMap((row) => Object.keys(row)))]);
   }
   const found = features.filter(isFeature).filter(({ geometry }) => geometry !== null && geometry !== undefined);
   const shown = found.filter(({ geometry }) => !beyondOf(geometry));
   const bad = shown.length < found.length ? found.find(({ geometry }) => beyondOf(geometry)) : undefined;
   const misplaced = bad ? `event ${features.indexOf(bad) + 1}: geometry: ${JSON.stringify(beyondOf(bad.geometry))} where a longitude and a latitude were expected` : '';
-  return { ...ofFeatures(shown, features.length - shown.length), misplaced };
+  const areDistinct = areIds(features.map((value) => (isFeature(value) ? value.id : null)));
+  return { ...ofFeatures(shown, features.length - shown.length, areDistinct ? { name: 'id', member: true } : null), misplaced };
 }
 
 /** A position that lies nowhere on Earth: the server would refuse it. */

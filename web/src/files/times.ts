@@ -24,18 +24,32 @@ export const areDates = (values: readonly string[]): boolean => values.every((va
 /** Whether a time of day has no zone. */
 export const lacksZone = (value: string): boolean => value.length > 10 && !isZoned(value);
 
+/** Whether a file is read as with `meridian load --zone UTC`, which takes its dates as times too: some time of day has no zone. */
+export const readsInUtc = (columns: readonly TimeColumn[]): boolean => columns.some(({ values }) => values.some(lacksZone));
+
+/** Whether a column is one of instants also where it is not the time of the events. */
+export const areInstants = (values: readonly string[], inUtc: boolean): boolean => inUtc || values.every(isZoned);
+
+/** A time as the server takes it. A date stays one, unless the file is read in UTC. */
+export function timeOf(value: string, inUtc: boolean): string {
+  if (value.length === 10) return inUtc ? `${value}T00:00:00Z` : value;
+  return `${value.replace(' ', 'T')}${isZoned(value) ? '' : 'Z'}`;
+}
+
 /** The names of one instant, or of start and end; empty where no column is surely the time. An instant has a value in each event. */
 export function timesOf(columns: readonly TimeColumn[], events: number): readonly string[] {
   const named = (among: readonly TimeColumn[], wanted: string): TimeColumn[] => among.filter(({ name }) => name.toLowerCase() === wanted).slice(0, 1);
   const whole = columns.filter(({ values }) => values.length === events);
-  // The loader takes times without a zone by option alone, so that the others go before.
-  const exact = whole.filter(({ values }) => !values.some(lacksZone));
-  const [customary] = [exact, whole].flatMap((among) => TIME.flatMap((name) => named(among, name)));
-  if (customary) return [customary.name];
+  const customary = (among: readonly TimeColumn[]): TimeColumn | undefined => TIME.flatMap((name) => named(among, name))[0];
+  const likeliest = customary(whole);
+  // The loader takes times without a zone by option alone, so that one with zones goes before.
+  const zoned = likeliest?.values.some(lacksZone) ? customary(whole.filter(({ values }) => values.every(isZoned))) : undefined;
+  if (likeliest) return [(zoned ?? likeliest).name];
   // Without a customary name: the only column that is certainly a time.
   const sure = columns.filter(({ values }) => values.every(isZoned));
   if (sure.length === 1 && whole.includes(sure[0])) return [sure[0].name];
-  const timed = columns.filter(({ values }) => !areDates(values));
+  const inUtc = readsInUtc(columns);
+  const timed = columns.filter(({ values }) => areInstants(values, inUtc));
   const pairs = INTERVALS.map((ends) => ends.flatMap((name) => named(timed, name)));
   return (pairs.find((pair) => pair.length === 2) ?? []).map(({ name }) => name);
 }

@@ -10,6 +10,7 @@ mod foreign;
 mod gpx;
 mod gpx_values;
 mod gtfs_rt_values;
+mod guesses;
 mod hostile;
 mod json;
 mod kml_values;
