@@ -226,8 +226,7 @@ fn is_key(text: &[u8]) -> bool {
 
 /// Returns whether a list-valued field contains this word.
 fn is_listed(headers: &HeaderMap, name: &HeaderName, word: &str) -> bool {
-    let lists = headers.get_all(name).into_iter().filter_map(|list| list.to_str().ok());
-    lists.flat_map(|list| list.split(',')).any(|one| one.trim().eq_ignore_ascii_case(word))
+    fields::elements(headers, name).any(|element| element.eq_ignore_ascii_case(word.as_bytes()))
 }
 
 /// The upgrade that a request asks for, if any.
