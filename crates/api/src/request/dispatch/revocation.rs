@@ -29,7 +29,7 @@ impl VoidReason {
     pub fn words(self) -> (&'static str, &'static str) {
         match self {
             VoidReason::Unauthorized => ("unauthorized", "access has ended: connect again with a valid credential"),
-            VoidReason::Gone => ("gone", "the tenant was removed, and the collection with it"),
+            VoidReason::Gone => ("gone", "the tenant was removed, with all that it had"),
         }
     }
 }
