@@ -35,8 +35,8 @@ pub fn only<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<(&'h Header
     values.next().map(|value| (value, values.next().is_some()))
 }
 
-/// Returns the elements of a field that is a list, of all its lines (RFC 9110, 5.3). Empty elements are left out (5.6.1).
-/// A comma within quotes separates nothing. A quote that is not closed reaches to the end of its line.
+/// Returns the elements of a field that is a list, of all its lines (RFC 9110, 5.3), without the empty ones (5.6.1). A
+/// comma within quotes separates nothing. A quote that is not closed reaches to the end of its line.
 pub fn elements<'h>(headers: &'h HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'h [u8]> {
     let lines = headers.get_all(name).into_iter();
     lines.flat_map(|line| split(line.as_bytes())).map(<[u8]>::trim_ascii).filter(|element| !element.is_empty())
