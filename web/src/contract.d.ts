@@ -223,6 +223,10 @@ export interface Problem {
    */
   line?: number;
   /**
+   * The event at fault, from 1, where events are counted instead of lines.
+   */
+  feature?: number;
+  /**
    * All mistakes of a body, at most 100.
    */
   errors?: Mistake[];
@@ -244,6 +248,10 @@ export interface Mistake {
    * The line at fault, from 1.
    */
   line?: number;
+  /**
+   * The event at fault, from 1, where events are counted instead of lines.
+   */
+  feature?: number;
 }
 /**
  * All collections.

@@ -1088,6 +1088,11 @@ export interface components {
              * @description The line at fault, from 1.
              */
             line?: number;
+            /**
+             * Format: uint64
+             * @description The event at fault, from 1, where events are counted instead of lines.
+             */
+            feature?: number;
             /** @description All mistakes of a body, at most 100. */
             errors?: components["schemas"]["Mistake"][];
         } & {
@@ -1104,6 +1109,11 @@ export interface components {
              * @description The line at fault, from 1.
              */
             line?: number;
+            /**
+             * Format: uint64
+             * @description The event at fault, from 1, where events are counted instead of lines.
+             */
+            feature?: number;
         };
         /** @description All collections. */
         CollectionList: {

@@ -21,7 +21,7 @@ export class Problem extends Error {
   readonly detail: string;
   /** The parameter or property at fault. */
   readonly field: string | undefined;
-  /** The line of a body, or the ordinal of the event, at fault. */
+  /** The line of a body, or the row of Arrow, at fault. Of GeoJSON, `details.feature` is the ordinal of the event. */
   readonly line: number | undefined;
   /** All mistakes of a body, at most 100. */
   readonly errors: readonly Mistake[];

@@ -10,13 +10,16 @@ const FIELD_BYTES: (usize, usize) = (150, 50);
 /// Rejected input, with the reason.
 ///
 /// `detail` is a sentence that states the value found and the one expected. `field` names the offending property,
-/// parameter or option; `line` counts from 1 in the file or body.
+/// parameter or option; `line` counts from 1 in the file or body. Where `line` is the ordinal of an event, `on_line` is
+/// its line, if known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Invalid {
     /// The offending property, parameter or option.
     pub field: Option<String>,
     /// The offending line from 1 (the ordinal of the event in formats without lines).
     pub line: Option<u64>,
+    /// The line of an event that is counted by its ordinal, from 1.
+    pub on_line: Option<u64>,
     /// The value found and the one expected.
     pub detail: String,
     /// Whether the input is well formed but holds something that this collection cannot store (a height, a given id).
@@ -27,7 +30,7 @@ impl Invalid {
     /// An error without a field or line yet. Pass details that quote values of any size as `format_args!`, which is
     /// truncated while it is formatted.
     pub fn new(detail: impl fmt::Display) -> Self {
-        Invalid { field: None, line: None, detail: cut(detail), not_kept: false }
+        Invalid { field: None, line: None, on_line: None, detail: cut(detail), not_kept: false }
     }
 
     /// An error in one field, parameter or option.
@@ -44,6 +47,14 @@ impl Invalid {
     pub fn at_line(mut self, line: u64) -> Self {
         self.line = Some(line);
         self
+    }
+
+    /// The sentence, with its number in these units instead of lines.
+    pub fn counted(&self, unit: &str) -> String {
+        match self.line {
+            Some(number) if unit != "line" => format!("{unit} {number}: {}", Invalid { line: None, ..self.clone() }),
+            _ => self.to_string(),
+        }
     }
 }
 

@@ -27,25 +27,27 @@ pub fn kind(geometry: &Geometry<f64>) -> Option<GeometryType> {
     })
 }
 
-/// The lines through the points, cut at the antimeridian (RFC 7946, 3.1.9).
-pub fn cut_at_antimeridian(points: impl IntoIterator<Item = (f64, f64)>) -> Vec<Vec<(f64, f64)>> {
+/// The lines through the points, each with its time in microseconds, cut at the antimeridian (RFC 7946, 3.1.9).
+pub fn cut_at_antimeridian(points: impl IntoIterator<Item = (f64, f64, i64)>) -> Vec<Vec<(f64, f64, i64)>> {
     let mut lines = Vec::new();
-    let mut line: Vec<(f64, f64)> = Vec::new();
-    for (to_lon, to_lat) in points {
-        if let Some(&(lon, lat)) = line.last()
+    let mut line: Vec<(f64, f64, i64)> = Vec::new();
+    for (to_lon, to_lat, to_time) in points {
+        if let Some(&(lon, lat, time)) = line.last()
             && (to_lon - lon).abs() > 180.0
         {
-            // The short way round: continue beyond the edge, find the latitude there, and start a new line on the
-            // other side. If both points lie on the antimeridian, the line crosses at the first one.
+            // The short way round: continue beyond the edge, find the latitude and the time there, and start a new line
+            // on the other side. If both points lie on the antimeridian, the line crosses at the first one.
             let edge = 180f64.copysign(lon);
             let beyond = to_lon + 2.0 * edge;
             let share = if beyond == lon { 0.0 } else { (edge - lon) / (beyond - lon) };
             let crossing = lat + share * (to_lat - lat);
-            line.push((edge, crossing));
+            // In floats, whose range no difference of times exceeds.
+            let crossed = time.saturating_add((share * (to_time as f64 - time as f64)).round() as i64);
+            line.push((edge, crossing, crossed));
             lines.push(std::mem::take(&mut line));
-            line.push((-edge, crossing));
+            line.push((-edge, crossing, crossed));
         }
-        line.push((to_lon, to_lat));
+        line.push((to_lon, to_lat, to_time));
     }
     lines.push(line);
     lines
@@ -240,6 +242,35 @@ mod tests {
             // The last byte of a point's type: it has flags for a coordinate system and for more dimensions.
             bytes[9 + at * 21 + 4] = flags;
             let _ = from_wkb(&bytes);
+        }
+
+        /// Without the points of the cuts, the pieces are the points as given. Those points lie on the antimeridian,
+        /// with a latitude and a time between those of their neighbours.
+        #[test]
+        fn a_cut_line_has_its_points_and_one_on_either_side_of_each_cut(
+            points in prop::collection::vec((-180.0..180.0f64, -90.0..90.0f64, 0..1i64 << 50), 1..12),
+        ) {
+            let mut points = points;
+            points.sort_by_key(|point| point.2);
+            let lines = cut_at_antimeridian(points.iter().copied());
+            let mut all = lines[0].clone();
+            for pair in lines.windows(2) {
+                let (end, begin) = (pair[0][pair[0].len() - 1], pair[1][0]);
+                prop_assert_eq!((end.0.abs(), begin.0, begin.1, begin.2), (180.0, -end.0, end.1, end.2));
+                let (before, after) = (pair[0][pair[0].len() - 2], pair[1][1]);
+                prop_assert!((before.2..=after.2).contains(&end.2), "{before:?} {end:?} {after:?}");
+                let (south, north) = (before.1.min(after.1) - 1e-9, before.1.max(after.1) + 1e-9);
+                prop_assert!((south..=north).contains(&end.1), "{before:?} {end:?} {after:?}");
+                // The same share of the way and of the time, but for rounding.
+                let way = (end.0 - before.0) / (after.0 + 2.0 * end.0 - before.0);
+                let time = (after.2 - before.2) as f64;
+                prop_assert!((way * time - (end.2 - before.2) as f64).abs() <= 1.0, "{before:?} {end:?} {after:?}");
+                all.pop();
+                all.extend(&pair[1][1..]);
+            }
+            prop_assert_eq!(all, points);
+            let far = |line: &Vec<(f64, f64, i64)>| line.windows(2).any(|two| (two[0].0 - two[1].0).abs() > 180.0);
+            prop_assert!(!lines.iter().any(far), "{lines:?}");
         }
 
         #[test]

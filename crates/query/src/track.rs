@@ -74,7 +74,8 @@ pub fn of_object(schema: &Schema, object: &str) -> Result<Predicate, Invalid> {
     Predicate::bind(&same, schema)
 }
 
-/// Runs a track query. Events without geometry are omitted.
+/// Runs a track query. Events without geometry are omitted, as are those without a start, which have no place in the
+/// order of time.
 pub fn track(snapshot: &Snapshot, question: &Track, control: &Control) -> Result<TrackResult, QueryError> {
     PartialTrack::of(snapshot, question, control)?.finish(question, control)
 }
@@ -110,7 +111,8 @@ impl PartialTrack {
                 track.add(found.iter().zip(seqs).filter_map(|(row, seq)| {
                     let at = (row - run.rows.start) as usize;
                     let (lon, lat) = centre(&batch, at)?;
-                    Some(TrackPoint { lon, lat, time: batch.interval(at).0, seq: Seq(seq) })
+                    let (start, _) = batch.interval(at);
+                    (start > i64::MIN).then_some(TrackPoint { lon, lat, time: start, seq: Seq(seq) })
                 }))?;
             }
         }

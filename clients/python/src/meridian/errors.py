@@ -59,7 +59,7 @@ class Problem(MeridianError):
     field: str | None
     """The parameter or property at fault."""
     line: int | None
-    """The line of a body, or the ordinal of the event, at fault."""
+    """The line of a body, or the row of Arrow, at fault. `details["feature"]` is the ordinal of an event of GeoJSON."""
     details: Mapping[str, Any]
     """All members of the problem, such as `errors`, `removes` or `first`."""
     request_id: str | None

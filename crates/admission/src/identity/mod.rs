@@ -138,9 +138,12 @@ impl Identity {
     /// Returns whether, since the credential was checked, it was revoked or expired, or the tenant was removed. Long
     /// streams and bodies check this repeatedly.
     pub fn is_void(&self, now: i64) -> bool {
-        now >= self.expires
-            || self.ledger.is_closed()
-            || self.revoked.as_ref().is_some_and(|revoked| revoked.load(Ordering::Relaxed))
+        self.ledger.is_closed() || self.has_ended(now)
+    }
+
+    /// Returns whether the credential itself was revoked or has expired. Operators outlive a removed tenant.
+    pub fn has_ended(&self, now: i64) -> bool {
+        now >= self.expires || self.revoked.as_ref().is_some_and(|revoked| revoked.load(Ordering::Relaxed))
     }
 
     fn revoke(&self) {

@@ -73,13 +73,13 @@ pub struct TrackSummary {
 pub struct Track {
     /// Its id.
     pub object: String,
-    /// Events on the line before it was simplified.
+    /// Events on the line before it was simplified; those without a start are not.
     pub events: u64,
     /// First instant.
     pub start: Option<String>,
     /// Last instant.
     pub end: Option<String>,
-    /// The instant of each position.
+    /// The instant of each position, in the order of the coordinates.
     pub times: Vec<String>,
 }
 

@@ -61,6 +61,9 @@ pub struct ProblemDetails {
     /// The line at fault, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<u64>,
+    /// The event at fault, from 1, where events are counted instead of lines.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub feature: Option<u64>,
     /// All mistakes of a body, at most 100.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<Mistake>,
@@ -80,4 +83,7 @@ pub struct Mistake {
     /// The line at fault, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<u64>,
+    /// The event at fault, from 1, where events are counted instead of lines.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub feature: Option<u64>,
 }

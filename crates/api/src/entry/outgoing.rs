@@ -1,9 +1,9 @@
 //! The body of a response while it is sent. It is charged to the tenant. It holds the request's place under the quota,
-//! unless it is a stream of events, which has a place of its own. It ends once the credential of its caller is revoked or has expired.
+//! unless it is a stream of events, which has a place of its own. It ends once its caller is void.
 
 use crate::entry::tracked::TrackedRequest;
 use crate::protocol::problem::Kind;
-use crate::request::dispatch::ticks;
+use crate::request::dispatch::{VoidReason, ticks};
 use crate::request::quota::{self, SMALL_BYTES};
 use crate::response::stream::BrokenOff;
 use crate::response::{respond, sse};
@@ -77,13 +77,15 @@ struct ChargedBody {
 impl ChargedBody {
     /// Ends the response of a void caller.
     fn end(&mut self) -> Result<Frame<Bytes>, axum::Error> {
+        let why = VoidReason::of(&self.caller, &self.state);
         if self.between_events != Some(true) {
-            return Err(axum::Error::new(BrokenOff(Some(Kind::Unauthorized))));
+            let kind = if why == VoidReason::Gone { Kind::NotFound } else { Kind::Unauthorized };
+            return Err(axum::Error::new(BrokenOff(Some(kind))));
         }
         self.ticks = None;
         // Drops the stream, which ends its sender.
         self.body = Body::empty();
-        Ok(Frame::data(sse::access_ended()))
+        Ok(Frame::data(sse::access_ended(why)))
     }
 }
 

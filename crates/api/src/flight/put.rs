@@ -19,6 +19,7 @@ use crate::contract::links;
 use crate::entry::{Entry, may_write};
 use crate::protocol::params::format::Format;
 use crate::request::ask::BatchKey;
+use crate::request::dispatch::VoidReason;
 use crate::state::AppState;
 use arrow_flight::{FlightData, PutResult};
 use axum::body::{Body, to_bytes};
@@ -178,7 +179,12 @@ async fn next(
             return Err(Status::unavailable("the server is stopping: begin another call once it is back"));
         }
         if state.is_void(&call.arrived.caller) {
-            return Err(Status::unauthenticated("the credential was revoked or has expired meanwhile"));
+            return Err(match VoidReason::of(&call.arrived.caller, state) {
+                VoidReason::Unauthorized => {
+                    Status::unauthenticated("the credential was revoked or has expired meanwhile")
+                }
+                VoidReason::Gone => Status::not_found("the tenant was removed meanwhile"),
+            });
         }
         if Instant::now() >= until {
             return Err(Status::deadline_exceeded("the call has lasted too long: begin another one"));

@@ -132,6 +132,9 @@ pub fn broken_off(why: Option<Kind>) -> Status {
         Some(Kind::Unauthorized) => Status::unauthenticated(
             "the answer was broken off, and what was sent is not all of it: the credential was revoked or has expired",
         ),
+        Some(Kind::NotFound) => Status::not_found(
+            "the answer was broken off, and what was sent is not all of it: the collection was removed",
+        ),
         _ => Status::aborted("the answer was broken off: what was sent is not all of it; ask again"),
     }
 }
@@ -222,6 +225,7 @@ mod tests {
         let code = |why| broken_off(why).code();
         assert_eq!(code(Some(Kind::DeadlineExceeded)), Code::DeadlineExceeded);
         assert_eq!(code(Some(Kind::Damaged)), Code::DataLoss);
+        assert_eq!(code(Some(Kind::NotFound)), Code::NotFound);
         assert_eq!((code(Some(Kind::Internal)), code(None)), (Code::Aborted, Code::Aborted));
     }
 

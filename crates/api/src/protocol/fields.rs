@@ -1,4 +1,4 @@
-//! Looks up header fields by comparison.
+//! Looks up header fields by comparison, and splits those that are lists.
 //!
 //! Every step of the entry point checks for fields that most requests do not have. A lookup in the map hashes the name,
 //! which costs more than comparing it with the few names of a head.
@@ -35,11 +35,57 @@ pub fn only<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<(&'h Header
     values.next().map(|value| (value, values.next().is_some()))
 }
 
+/// Returns the elements of a field that is a list, of all its lines (RFC 9110, 5.3), without the empty ones (5.6.1). A
+/// comma within quotes separates nothing. A quote that is not closed reaches to the end of its line.
+pub fn elements<'h>(headers: &'h HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'h [u8]> {
+    let lines = headers.get_all(name).into_iter();
+    lines.flat_map(|line| split(line.as_bytes())).map(<[u8]>::trim_ascii).filter(|element| !element.is_empty())
+}
+
+fn split(list: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let (mut quoted, mut escaped) = (false, false);
+    list.split(move |&byte| {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if quoted => escaped = true,
+            b'"' => quoted = !quoted,
+            _ => {}
+        }
+        !quoted && byte == b','
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use axum::http::header;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_list_has_no_empty_elements_and_is_not_split_within_quotes() {
+        let of = |lines: &[&'static str]| {
+            let mut headers = HeaderMap::new();
+            for &line in lines {
+                headers.append(header::UPGRADE, HeaderValue::from_static(line));
+            }
+            let text = |element: &[u8]| String::from_utf8_lossy(element).into_owned();
+            elements(&headers, &header::UPGRADE).map(text).collect::<Vec<_>>()
+        };
+        for (lines, expected) in [
+            (&["a"][..], &["a"][..]),
+            (&[], &[]),
+            (&["", " , ,"], &[]),
+            (&[",a , b,\t"], &["a", "b"]),
+            (&["a, b", "", "c"], &["a", "b", "c"]),
+            (&["\"a,b\", c"], &["\"a,b\"", "c"]),
+            (&["\"a\\\",b\",c"], &["\"a\\\",b\"", "c"]),
+            // A backslash escapes within quotes alone.
+            (&["a\\,b"], &["a\\", "b"]),
+            (&["\"a,b", "c"], &["\"a,b", "c"]),
+        ] {
+            assert_eq!(of(lines), expected, "{lines:?}");
+        }
+    }
 
     proptest! {
         /// Fields are found exactly as in the map, however many a head has.

@@ -1,5 +1,7 @@
 //! Refusals and failures as RFC 9457 problem details.
 
+mod mistakes;
+
 use super::retry_time::{unmeasured, whole_seconds};
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -11,8 +13,6 @@ use std::time::Duration;
 
 /// Media type of a problem.
 pub const PROBLEM_JSON: &str = "application/problem+json";
-/// Max mistakes listed in one response.
-pub const ERRORS_LISTED_MAX: usize = 100;
 
 /// The kind of a problem; determines status, title and `type`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -191,47 +191,6 @@ impl Problem {
         Problem::parameter(name, detail)
     }
 
-    /// Creates a problem for one mistake in a body.
-    pub fn invalid_body(invalid: Invalid) -> Problem {
-        Problem::invalid_bodies(vec![invalid])
-    }
-
-    /// Creates a problem for mistakes in a body, listing at most [`ERRORS_LISTED_MAX`]; the first is also at the top
-    /// level.
-    pub fn invalid_bodies(list: Vec<Invalid>) -> Problem {
-        let Some(first) = list.first() else {
-            return Problem::new(Kind::InvalidBody, "the body cannot be read");
-        };
-        let detail = match list.len() {
-            1 => first.to_string(),
-            n => format!("{n} mistakes, nothing was written; the first: {first}"),
-        };
-        let kind = if list.iter().all(|e| e.not_kept) { Kind::NotKept } else { Kind::InvalidBody };
-        let mut problem = Problem::new(kind, detail);
-        if let Some(field) = &first.field {
-            problem = problem.with("field", field.as_str());
-        }
-        if let Some(line) = first.line {
-            problem = problem.with("line", line);
-        }
-        let errors: Vec<Value> = list
-            .iter()
-            .take(ERRORS_LISTED_MAX)
-            .map(|e| {
-                let mut one = Map::new();
-                if let Some(line) = e.line {
-                    one.insert("line".into(), line.into());
-                }
-                if let Some(field) = &e.field {
-                    one.insert("field".into(), field.as_str().into());
-                }
-                one.insert("detail".into(), e.detail.as_str().into());
-                Value::Object(one)
-            })
-            .collect();
-        problem.with("errors", errors)
-    }
-
     /// Creates a problem for a resource that does not exist.
     pub fn not_found(detail: impl Display) -> Problem {
         Problem::new(Kind::NotFound, detail)
@@ -346,7 +305,6 @@ impl IntoResponse for Problem {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
     use std::collections::BTreeSet;
 
     #[test]
@@ -374,20 +332,6 @@ mod tests {
             let document: Value = serde_json::from_slice(&bytes).unwrap();
             assert_eq!(document["retry_after_seconds"], header);
         }
-    }
-
-    async fn body(problem: Problem) -> Value {
-        let bytes = axum::body::to_bytes(problem.into_response().into_body(), 1 << 20).await.unwrap();
-        serde_json::from_slice(&bytes).unwrap()
-    }
-
-    #[tokio::test]
-    async fn the_first_mistake_stands_at_the_top_and_all_are_listed() {
-        let list = (1..=150).map(|i| Invalid::field("mag", "wrong").at_line(i)).collect();
-        let body = body(Problem::invalid_bodies(list)).await;
-        assert_eq!((&body["status"], &body["line"], &body["field"]), (&json!(400), &json!(1), &json!("mag")));
-        assert_eq!(body["errors"].as_array().unwrap().len(), ERRORS_LISTED_MAX);
-        assert_eq!(body["errors"][99], json!({"line": 100, "field": "mag", "detail": "wrong"}));
     }
 
     #[tokio::test]

@@ -96,7 +96,8 @@ pub fn store_problem(error: StoreError) -> Problem {
 pub fn write_problem(collection: &dyn Collection, error: WriteError) -> Problem {
     let no_writes = |why: &str| format!("the collection {} accepts no writes: {why}", collection.name());
     match error {
-        WriteError::Invalid(list) => Problem::invalid_bodies(list),
+        // What is stored are events, whatever the lines that they came in.
+        WriteError::Invalid(list) => Problem::invalid_features(list),
         WriteError::Conflict { ids, total } => {
             let shown = ids.iter().take(5).map(|id| format!("{id:?}")).collect::<Vec<_>>().join(", ");
             let more = if total > 5 { ", …" } else { "" };

@@ -7,7 +7,7 @@ use super::charged::ChargedConnection;
 use crate::protocol::connection_control::AfterSwitch;
 use crate::protocol::fields;
 use crate::protocol::problem::{Kind, Problem};
-use crate::request::dispatch::{ACCESS_ENDED, Dispatch, void};
+use crate::request::dispatch::{Dispatch, VoidReason, void};
 use crate::state::AppState;
 use axum::body::Body;
 use axum::extract::FromRequestParts;
@@ -156,7 +156,7 @@ impl Upgrade {
         Ok(Some(Upgrade { switch, accept, caller, is_relayed, state: state.clone() }))
     }
 
-    /// Upgrades, and runs `send` until it is done, the client disconnects or its credential is revoked. A close frame
+    /// Upgrades, and runs `send` until it is done, the client disconnects or its caller becomes void. A close frame
     /// reports the latter. The client's messages are read but ignored: reading is how a disconnect is noticed while the
     /// client reads nothing.
     pub fn carry(
@@ -190,10 +190,12 @@ impl Upgrade {
             let is_void = tokio::select! {
                 () = send(&mut to) => false,
                 () = disconnected => false,
-                () = void(caller, state) => true,
+                () = void(caller.clone(), state.clone()) => true,
             };
             if is_void {
-                let _ = timeout(CLOSE_MAX, to.close(CloseCode::Policy, ACCESS_ENDED)).await;
+                let why = VoidReason::of(&caller, &state);
+                let code = if why == VoidReason::Gone { CloseCode::Normal } else { CloseCode::Policy };
+                let _ = timeout(CLOSE_MAX, to.close(code, why.words().1)).await;
             }
         }));
         response
@@ -226,8 +228,7 @@ fn is_key(text: &[u8]) -> bool {
 
 /// Returns whether a list-valued field contains this word.
 fn is_listed(headers: &HeaderMap, name: &HeaderName, word: &str) -> bool {
-    let lists = headers.get_all(name).into_iter().filter_map(|list| list.to_str().ok());
-    lists.flat_map(|list| list.split(',')).any(|one| one.trim().eq_ignore_ascii_case(word))
+    fields::elements(headers, name).any(|element| element.eq_ignore_ascii_case(word.as_bytes()))
 }
 
 /// The upgrade that a request asks for, if any.

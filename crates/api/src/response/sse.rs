@@ -4,7 +4,7 @@
 //! one sent. A client that does not read therefore keeps one message in memory, whichever library buffers it.
 
 use crate::protocol::connection_control::HangUp;
-use crate::request::dispatch::ACCESS_ENDED;
+use crate::request::dispatch::VoidReason;
 use crate::response::respond;
 use axum::body::{Body, Bytes};
 use axum::response::Response;
@@ -40,8 +40,9 @@ pub fn stream(head: &'static str) -> (SseSender, Response) {
 }
 
 /// Returns the last event of a stream whose caller has become void. It has no position: the client has the newest one.
-pub fn access_ended() -> Bytes {
-    let data = json!({ "reason": "unauthorized", "detail": ACCESS_ENDED });
+pub fn access_ended(why: VoidReason) -> Bytes {
+    let (reason, detail) = why.words();
+    let data = json!({ "reason": reason, "detail": detail });
     format!("event: end\ndata: {data}\n\n").into()
 }
 

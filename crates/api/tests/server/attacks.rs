@@ -95,6 +95,16 @@ fn transfer_codings_besides_chunked_get_501_and_end_the_connection() {
 fn a_malformed_handshake_of_a_websocket_opens_no_stream() {
     let server = house();
     let key = "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+    let asked = |upgrade: &str, version: &str, rest: &str| {
+        let mut stream = server.connect();
+        write!(
+            stream,
+            "GET /collections/c/stream HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: {upgrade}\r\n\
+             Sec-WebSocket-Version: {version}\r\n{rest}\r\n"
+        )
+        .unwrap();
+        read_head(&mut BufReader::new(stream)).unwrap()
+    };
     for (version, rest, expected) in [
         ("13", key.to_owned(), 101),
         ("13", format!("Upgrade: WebSocket\r\n{key}"), 101),
@@ -107,18 +117,15 @@ fn a_malformed_handshake_of_a_websocket_opens_no_stream() {
     ] {
         // A list, in one line or in several (RFC 9110, 7.8).
         let upgrade = if rest.contains("WebSocket\r") { "h2c/1, other" } else { "other, websocket" };
-        let mut stream = server.connect();
-        write!(
-            stream,
-            "GET /collections/c/stream HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: {upgrade}\r\n\
-             Sec-WebSocket-Version: {version}\r\n{rest}\r\n"
-        )
-        .unwrap();
-        let (status, headers) = read_head(&mut BufReader::new(stream)).unwrap();
+        let (status, headers) = asked(upgrade, version, &rest);
         assert_eq!(status, expected, "{version} {rest}");
         if status == 426 {
             assert_eq!((&*headers["sec-websocket-version"], &*headers["upgrade"]), ("13", "websocket"));
         }
+    }
+    // A text in quotes is no protocol: the answer is Server-Sent Events.
+    for (upgrade, expected) in [(", websocket,", 101), ("\"a\", websocket", 101), ("\"a,websocket\"", 200)] {
+        assert_eq!(asked(upgrade, "13", key).0, expected, "{upgrade}");
     }
 }
 

@@ -101,7 +101,7 @@ fn an_id_or_a_height_that_cannot_be_kept_is_refused_or_left_out_as_asked() {
     let server = server();
     let problem =
         send(&server, "POST", "/collections/made/items", &[], &point("mine", 1.0, 2.0, json!({}))).problem(422);
-    assert_eq!((&problem["field"], &problem["line"]), (&json!("id"), &json!(1)));
+    assert_eq!((&problem["field"], &problem["feature"]), (&json!("id"), &json!(1)));
     assert!(problem["detail"].as_str().unwrap().contains("x-ogc-role"), "{problem}");
     let mut high = point("a", 1.0, 2.0, json!({}));
     high["geometry"]["coordinates"] = json!([1, 2, 300]);

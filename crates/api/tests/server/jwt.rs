@@ -188,9 +188,16 @@ fn stream(server: &Server, operator: &str, sailor: &str) -> BufReader<TcpStream>
     reader
 }
 
-/// Reads the rest of a stream of events until the server ends it, which its last event explains.
+/// Reads the rest of a stream of events until the server ends it for lack of access.
 #[track_caller]
-pub fn read_to_the_end(mut reader: BufReader<TcpStream>) {
+pub fn read_to_the_end(reader: BufReader<TcpStream>) {
+    let data = last_event(reader);
+    assert_eq!(data["reason"], "unauthorized", "{data}");
+}
+
+/// Reads the rest of a stream of events until the server ends it, and returns its last event, which says why.
+#[track_caller]
+pub fn last_event(mut reader: BufReader<TcpStream>) -> Value {
     let mut text = String::new();
     // A minute has four keep-alives.
     for _ in 0..12 {
@@ -198,9 +205,7 @@ pub fn read_to_the_end(mut reader: BufReader<TcpStream>) {
         if chunk.is_empty() {
             let (before, data) = text.split_once("event: end\ndata: ").unwrap_or_else(|| panic!("no reason: {text:?}"));
             assert!(before.is_empty() || before.ends_with("\n\n"), "{text:?}");
-            let data: Value = serde_json::from_str(data).unwrap();
-            assert_eq!(data["reason"], "unauthorized", "{data}");
-            return;
+            return serde_json::from_str(data).unwrap();
         }
         text.push_str(&String::from_utf8_lossy(&chunk));
     }

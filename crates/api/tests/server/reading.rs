@@ -303,6 +303,12 @@ fn a_track_is_one_line_in_order_of_time() {
     let simple = server.json("/collections/ships/items?track=a&simplify=100000");
     assert_eq!(simple["geometry"]["coordinates"].as_array().unwrap().len(), 2);
     assert_eq!(server.json("/collections/ships/items?track=none")["geometry"], Value::Null);
+    // Cut at the antimeridian, half way: its points have an instant of their own.
+    server.load("ships", &[position("c", 179.0, 1), position("c", -179.0, 2)]);
+    let cut = server.json("/collections/ships/items?track=c");
+    assert_eq!(cut["geometry"]["coordinates"], json!([[[179.0, 1.0], [180.0, 1.0]], [[-180.0, 1.0], [-179.0, 1.0]]]));
+    let times = ["01:00", "01:30", "01:30", "02:00"].map(|at| format!("2026-01-31T{at}:00Z"));
+    assert_eq!((&cut["properties"]["times"], &cut["properties"]["events"]), (&json!(times), &json!(2)));
     server.get("/collections/ships/items?simplify=5").problem(400);
     server.get("/collections/ships/items?track=a&f=csv").problem(400);
     quakes().get("/collections/q/items?track=a").problem(400);

@@ -2,7 +2,7 @@
 
 use crate::audit::acts;
 use crate::events::Socket;
-use crate::jwt::read_to_the_end;
+use crate::jwt::{last_event, read_to_the_end};
 use crate::kinds::{JSON, Shared, ask, create, token};
 use crate::sign_in::{Browser, PASSWORD};
 use crate::sources::{Sources, config};
@@ -150,6 +150,30 @@ fn streams_of_every_kind_end_when_their_token_is_revoked_and_say_why() {
         };
         assert!(code == 1008 && reason.contains("credential"), "{path}: {code} {reason}");
     }
+}
+
+#[test]
+fn streams_of_an_operator_in_a_tenant_that_is_deleted_end_as_those_of_a_dropped_collection() {
+    let shared = Shared::start();
+    let (server, bearer) = (&shared.server, format!("Bearer {}", shared.operator));
+    let within = [("authorization", &*bearer), ("meridian-tenant", "other"), ("content-type", "text/plain")];
+    assert_eq!(server.ask("PUT", "/collections/c", &within, b"name:String,*geom:Point:srid=4326").status, 201);
+    let path = "/collections/c/stream";
+    let mut stream = server.connect();
+    send(&mut stream, "GET", path, &within[..2], b"");
+    let mut events = BufReader::new(stream);
+    assert_eq!(read_head(&mut events).unwrap().0, 200);
+    let mut socket = Socket::by(server, &format!("{}\r\nmeridian-tenant: other", shared.operator), path);
+    let tenant = |method: &str, body: &[u8]| ask(server, Some(&shared.operator), method, "/tenants/other", body).status;
+    assert_eq!((tenant("PATCH", br#"{"suspended":true}"#), tenant("DELETE", b"")), (200, 204));
+    let last = last_event(events);
+    assert_eq!(last["reason"], "gone", "{last}");
+    let (code, reason) = loop {
+        if let Err(closed) = socket.text().unwrap() {
+            break closed;
+        }
+    };
+    assert_eq!(code, 1000, "{reason}");
 }
 
 #[test]

@@ -272,6 +272,9 @@ fn an_event_without_a_time_changes_no_time_of_others() {
     let x = json!({"object": "x", "count": 2, "first": start, "last": end});
     let y = json!({"object": "y", "count": 1, "first": null, "last": null});
     assert_eq!(server.json("/collections/tr/tracks")["tracks"], json!([x, y]));
+    // A track has no place for it in the order of time.
+    let track = server.json("/collections/tr/items?track=x");
+    assert_eq!((&track["geometry"]["type"], &track["properties"]["times"]), (&json!("Point"), &json!([start])));
     // It is still found by whatever does not ask for a time.
     assert_eq!(server.json("/collections/tr/items")["numberReturned"], 3);
     server.load("tr", &[event("x", json!(end), Value::Null)]);

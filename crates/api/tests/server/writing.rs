@@ -121,6 +121,29 @@ fn a_bad_batch_is_refused_whole_with_every_line() {
 }
 
 #[test]
+fn a_mistake_in_geojson_has_the_number_of_its_feature_and_its_line() {
+    let server = Server::start();
+    server.create("q", SPEC);
+    let (good, bad) = (quake(1.0, 1.0).to_string(), quake(200.0, 1.0).to_string());
+    let document = format!("{{\"type\":\"FeatureCollection\",\n\"features\":[\n{good},\n\n{bad}\n]}}");
+    let sequence = format!("\u{1e}{good}\n\n\n\u{1e}{bad}\n");
+    for (media_type, body, line) in [
+        ("application/geo+json", document.clone(), Some(5)),
+        ("application/geo+json-seq", sequence, Some(4)),
+        ("application/geo+json", document.replace('\n', ""), Some(1)),
+        ("application/geo+json", bad.clone(), None),
+    ] {
+        let problem = server.post("/collections/q/items", media_type, body).problem(400);
+        let feature = if line.is_none() { 1 } else { 2 };
+        for at in [&problem, &problem["errors"][0]] {
+            assert_eq!((at["feature"].as_u64(), at["line"].as_u64()), (Some(feature), line), "{problem}");
+        }
+        let detail = problem["detail"].as_str().unwrap();
+        assert!(detail.starts_with(&format!("feature {feature}: geometry: ")), "{problem}");
+    }
+}
+
+#[test]
 fn a_given_id_stands_once() {
     let server = Server::start();
     with_ids(&server);

@@ -183,7 +183,7 @@ fn unit(format: Format) -> &'static str {
 
 /// Returns a sentence for a read error of an input: its first error.
 pub fn reason(name: &str, unit: &str, error: &ReadError) -> String {
-    named(name, &error.first().map_or_else(|| error.to_string(), |mistake| super::surplus::counted(mistake, unit)))
+    named(name, &error.first().map_or_else(|| error.to_string(), |mistake| mistake.counted(unit)))
 }
 
 /// Inserts the name of the input into the commands of a reader's sentence.

@@ -80,14 +80,6 @@ fn line(input: &str, unit: &str, rejected: &RejectedEvent<'_>) -> String {
 /// Command that flattens nested objects, of an array too: the names on the path to a value are joined by dots.
 const FLATTEN: &str = r#"jq -c 'def flat($way): if type == "object" then to_entries[] | .key as $key | .value | flat($way + [$key]) else {($way | join(".")): .} end; if type == "array" then .[] else . end | [flat([])] | add'"#;
 
-/// Returns a mistake in words, with its number in these units.
-pub fn counted(mistake: &Invalid, unit: &str) -> String {
-    match mistake.line {
-        Some(number) if unit != "line" => format!("{unit} {number}: {}", Invalid { line: None, ..mistake.clone() }),
-        _ => mistake.to_string(),
-    }
-}
-
 /// Returns the option that accepts an input refused for this error, or the command that converts it.
 pub fn hint(name: &str, error: &ReadError, options: &ReadOptions) -> String {
     let Some(mistake) = error.first() else { return String::new() };
@@ -128,7 +120,7 @@ pub fn tell((input, unit): (&str, &str), report: &Report, quiet: bool) {
     let events = |n: u64| if n == 1 { "1 event".to_owned() } else { format!("{} events", count_text(n)) };
     let listed = |list: &[Invalid], of: u64| {
         for one in list {
-            remark(&format!("  {}", counted(one, unit)));
+            remark(&format!("  {}", one.counted(unit)));
         }
         match of.saturating_sub(list.len() as u64) {
             0 => {}

@@ -288,6 +288,7 @@ pub(crate) fn placed(fault: Fault, input: &Input, feature: Range<usize>) -> Faul
 
 /// Adds the line in a document of several. Mistakes are counted by features: a document may be one line.
 fn on_line(mistake: Invalid, line: Option<u64>) -> Invalid {
+    let mistake = Invalid { on_line: line, ..mistake };
     match line {
         // A command stays last, as the name of the input comes after it.
         Some(line) if line > 1 && !mistake.detail.ends_with(crate::reference::INPUT) => {

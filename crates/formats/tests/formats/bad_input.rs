@@ -201,6 +201,8 @@ fn mistakes_in_a_document_of_several_lines_have_theirs() {
         let found = mistakes(Format::GeoJson, document(&feature).as_bytes(), &points);
         assert_eq!(found[0].line.unwrap() / 4000, 1, "{}", found[0]);
         assert!(found[0].detail.ends_with(words), "{}", found[0]);
+        let line = found[0].on_line.map(|line| format!("(on line {line})"));
+        assert!(line.is_some_and(|line| words.ends_with(&line)), "{:?}", found[0].on_line);
     }
 }
 

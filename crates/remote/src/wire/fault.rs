@@ -113,7 +113,8 @@ pub(crate) struct WireDamaged {
 
 impl From<Invalid> for WireInvalid {
     fn from(invalid: Invalid) -> WireInvalid {
-        let Invalid { field, line, detail, not_kept } = invalid;
+        // Bodies are read before they are sent on: no mistake that is sent has a line besides its number.
+        let Invalid { field, line, on_line: _, detail, not_kept } = invalid;
         WireInvalid { field, line, detail, not_kept }
     }
 }
@@ -121,7 +122,7 @@ impl From<Invalid> for WireInvalid {
 impl From<WireInvalid> for Invalid {
     fn from(invalid: WireInvalid) -> Invalid {
         let WireInvalid { field, line, detail, not_kept } = invalid;
-        Invalid { field, line, detail, not_kept }
+        Invalid { field, line, on_line: None, detail, not_kept }
     }
 }
 

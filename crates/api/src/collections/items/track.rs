@@ -16,7 +16,7 @@ use meridian_backend::Collection;
 use meridian_model::geometry::cut_at_antimeridian;
 use meridian_model::time;
 use meridian_observe::{self as observe, Stage};
-use meridian_query::{Track, TrackPoint};
+use meridian_query::Track;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -71,11 +71,12 @@ pub(super) async fn answer(
             let bytes = crate::response::tables::track(&answer.points)?;
             return stream::finished(&shared, super::head(&request, &*collection, head, shared.now()), bytes);
         }
-        let times: Vec<String> = answer.points.iter().map(|p| time::format_instant(p.time)).collect();
+        let lines = cut_at_antimeridian(answer.points.iter().map(|p| (p.lon, p.lat, p.time)));
+        let times: Vec<String> = lines.iter().flatten().map(|&(_, _, at)| time::format_instant(at)).collect();
         let document = json!({
             "type": "Feature",
             "id": track.object,
-            "geometry": geometry(&answer.points, request.crs),
+            "geometry": geometry(&lines, request.crs),
             "properties": contract::Track {
                 object: track.object.clone(),
                 events: answer.events,
@@ -91,44 +92,38 @@ pub(super) async fn answer(
     .await
 }
 
-/// Returns a line through the points, cut where it crosses the antimeridian (RFC 7946, 3.1.9).
-fn geometry(points: &[TrackPoint], crs: Crs) -> Value {
-    let write = |line: &Vec<(f64, f64)>| -> Vec<Value> {
-        line.iter().map(|&(lon, lat)| crs.of_lon_lat(lon, lat)).map(|(x, y)| json!([x, y])).collect()
+/// Returns the geometry of these lines: a point if there is only one position.
+fn geometry(lines: &[Vec<(f64, f64, i64)>], crs: Crs) -> Value {
+    let write = |line: &Vec<(f64, f64, i64)>| -> Vec<Value> {
+        line.iter().map(|&(lon, lat, _)| crs.of_lon_lat(lon, lat)).map(|(x, y)| json!([x, y])).collect()
     };
-    match points {
-        [] => Value::Null,
-        // A line of one position is invalid GeoJSON.
-        [only] => {
-            let (x, y) = crs.of_lon_lat(only.lon, only.lat);
-            json!({ "type": "Point", "coordinates": [x, y] })
-        }
-        _ => {
-            let lines = cut_at_antimeridian(points.iter().map(|p| (p.lon, p.lat)));
-            match lines.as_slice() {
-                [line] => json!({ "type": "LineString", "coordinates": write(line) }),
-                many => {
-                    json!({ "type": "MultiLineString", "coordinates": many.iter().map(write).collect::<Vec<_>>() })
-                }
-            }
-        }
+    match lines {
+        [line] => match write(line).as_slice() {
+            [] => Value::Null,
+            // A line of one position is invalid GeoJSON.
+            [only] => json!({ "type": "Point", "coordinates": only }),
+            line => json!({ "type": "LineString", "coordinates": line }),
+        },
+        many => json!({ "type": "MultiLineString", "coordinates": many.iter().map(write).collect::<Vec<_>>() }),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use meridian_model::Seq;
 
     #[test]
     fn a_line_is_cut_at_the_antimeridian() {
-        let point = |lon, lat| TrackPoint { lon, lat, time: 0, seq: Seq(0) };
-        let lines = geometry(&[point(178.0, 0.0), point(-178.0, 4.0), point(-177.0, 4.0)], Crs::Crs84);
+        let lines = cut_at_antimeridian([(178.0, 0.0, 0), (-178.0, 4.0, 10), (-177.0, 4.0, 20)]);
         assert_eq!(
-            lines["coordinates"],
+            geometry(&lines, Crs::Crs84)["coordinates"],
             json!([[[178.0, 0.0], [180.0, 2.0]], [[-180.0, 2.0], [-178.0, 4.0], [-177.0, 4.0]]])
         );
-        assert_eq!(geometry(&[], Crs::Crs84), Value::Null);
-        assert_eq!(geometry(&[point(1.0, 2.0)], Crs::Epsg4326)["coordinates"], json!([2.0, 1.0]));
+        assert_eq!(lines.concat().iter().map(|point| point.2).collect::<Vec<_>>(), [0, 5, 5, 10, 20]);
+        assert_eq!(geometry(&cut_at_antimeridian([]), Crs::Crs84), Value::Null);
+        assert_eq!(
+            geometry(&cut_at_antimeridian([(1.0, 2.0, 0)]), Crs::Epsg4326),
+            json!({ "type": "Point", "coordinates": [2.0, 1.0] })
+        );
     }
 }

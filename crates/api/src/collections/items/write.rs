@@ -275,6 +275,10 @@ pub(super) fn read_batch(
 ) -> Result<(Batch, Report, ByteShare)> {
     let bytes_max = bounds.batch_bytes;
     let failed = |e: ReadError| match e {
+        // Their events are counted, since a document may be one line.
+        ReadError::Invalid(list) if matches!(format, Format::GeoJson | Format::GeoJsonSeq) => {
+            Problem::invalid_features(list)
+        }
         ReadError::Invalid(list) => Problem::invalid_bodies(list),
         ReadError::Io(e) => Problem::new(Kind::InvalidBody, format!("the body cannot be read: {e}")),
         ReadError::TooLong(max) => Problem::new(

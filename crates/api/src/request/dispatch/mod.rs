@@ -12,7 +12,7 @@ pub use arrival::{Arrival, Connection, Peer};
 pub use forwarded::{Client, client, is_forwarded};
 pub use lease::Lease;
 pub use path::{Path, Segments, decoded};
-pub use revocation::{ACCESS_ENDED, ticks, void};
+pub use revocation::{VoidReason, ticks, void};
 
 use axum::http::HeaderValue;
 use meridian_admission::identity::Caller;

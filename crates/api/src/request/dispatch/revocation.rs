@@ -7,8 +7,32 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 
 /// How often a credential is checked again: streams end within a second of its revocation.
 const INTERVAL: Duration = Duration::from_millis(500);
-/// What the client of a stream is told when its caller has become void.
-pub const ACCESS_ENDED: &str = "access has ended: connect again with a valid credential";
+/// Why the streams of a void caller end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum VoidReason {
+    /// The credential was revoked or has expired.
+    Unauthorized,
+    /// The tenant was removed; the credential, an operator's, is valid.
+    Gone,
+}
+
+impl VoidReason {
+    /// Returns the reason for a void caller.
+    pub fn of(caller: &Caller, state: &AppState) -> VoidReason {
+        match caller.ledger.is_closed() && !caller.has_ended(state.now()) {
+            true => VoidReason::Gone,
+            false => VoidReason::Unauthorized,
+        }
+    }
+
+    /// Returns the reason in a word and in a sentence, as the client of a stream is told.
+    pub fn words(self) -> (&'static str, &'static str) {
+        match self {
+            VoidReason::Unauthorized => ("unauthorized", "access has ended: connect again with a valid credential"),
+            VoidReason::Gone => ("gone", "the tenant was removed, with all that it had"),
+        }
+    }
+}
 
 /// Completes when the caller becomes void; never for one that cannot.
 pub async fn void(caller: Caller, state: AppState) {
