@@ -5,9 +5,9 @@
 
 use crate::civil::{DAY_US, civil_from_days, days_from_civil};
 use crate::error::Invalid;
+use jiff::civil;
 use jiff::fmt::temporal::Pieces;
 use jiff::tz::{AmbiguousOffset, Offset, TimeZone};
-use jiff::civil;
 use std::fmt::Write;
 
 /// Earliest accepted instant: 0000-01-01T00:00:00Z, where RFC 3339 begins.
