@@ -93,7 +93,7 @@ describe('the files of the map', { timeout: 3_600_000 }, () => {
     await page.click('#layers .file [data-act=remove]');
   });
 
-  step('makes only a new collection of a file, and says what a refused file leaves empty', async () => {
+  step('makes only a new collection of a file, and removes it with a refused file unless others wrote to it', async () => {
     const id = `taken-test-${process.pid}`;
     const body = JSON.stringify({ type: 'object', properties: { name: { type: 'integer' } } });
     await fetch(`${url}/collections/${id}`, { method: 'PUT', headers: { 'content-type': 'application/schema+json' }, body });
@@ -110,7 +110,18 @@ describe('the files of the map', { timeout: 3_600_000 }, () => {
       await page.route(refuses, (route) => route.fulfill({ status: 400, contentType: 'application/problem+json', body: JSON.stringify(problem) }));
       await page.fill('#load-name', `${id}-b`);
       await page.click('#load-go');
-      await becomes(() => page.textContent('#load-state'), `Invalid body: no place. The collection ${id}-b is made, and empty: meridian drop ${id}-b --url ${url} removes it`);
+      await becomes(() => page.textContent('#load-state'), 'Invalid body: no place');
+      assert.equal((await fetch(`${url}/collections/${id}-b`)).status, 404, 'the empty collection is gone');
+      await page.unroute(refuses);
+      // Another client writes to it before the refusal.
+      await page.route(refuses, async (route) => {
+        const other = { type: 'Feature', geometry: { type: 'Point', coordinates: [-118, 36] }, properties: { name: 'Beta' } };
+        await fetch(`${url}/collections/${id}-b/items`, { method: 'POST', headers: { 'content-type': 'application/geo+json' }, body: JSON.stringify(other) });
+        await route.fulfill({ status: 400, contentType: 'application/problem+json', body: JSON.stringify(problem) });
+      });
+      await page.click('#load-go');
+      await becomes(() => page.textContent('#load-state'), `Invalid body: no place. The collection ${id}-b is made, and stays: meridian drop ${id}-b --url ${url} removes it`);
+      assert.equal((await api(`/collections/${id}-b`)).itemCount, 1);
       await page.unroute(refuses);
       // The same load again takes the collection that it made.
       await Promise.all([page.waitForEvent('load'), page.click('#load-go')]);

@@ -43,6 +43,25 @@ describe('what moves on the map', { timeout: 3_600_000 }, () => {
     await page.click('#clear-time');
   });
 
+  step('shows the whole time on a phone while it plays', async () => {
+    await page.setViewportSize({ width: 375, height: 812 });
+    try {
+      await show('c=earthquakes&m=4/37/-119');
+      await page.click('#play');
+      await page.waitForFunction(() => document.body.classList.contains('playing') && document.querySelector('#when').textContent.includes('–'), undefined, { timeout: PATIENCE });
+      const seen = await page.locator('#when').evaluate((one) => {
+        const { left, right } = one.getBoundingClientRect();
+        return { text: one.textContent, isCut: one.scrollWidth > one.clientWidth, isInside: left >= 0 && right <= innerWidth, wide: document.documentElement.scrollWidth };
+      });
+      assert.ok(!seen.isCut && seen.isInside && seen.wide <= 375, JSON.stringify(seen));
+      await page.click('#play');
+      await page.click('#clear-time');
+      await rest();
+    } finally {
+      await page.setViewportSize({ width: 1280, height: 800 });
+    }
+  });
+
   step('plays lines in the colours of their field', async () => {
     const id = `tracks-test-${process.pid}`;
     const schema = {

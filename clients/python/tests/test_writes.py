@@ -231,6 +231,22 @@ def test_created_twice_and_dropped(db: meridian.Database) -> None:
     assert db.drop("twice") is True and db.drop("twice") is False and "twice" not in db
 
 
+def test_a_collection_made_meanwhile_keeps_its_types(db: meridian.Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    schema = {"properties": {"crew": {"type": "integer"}}}
+    db.create("meanwhile", schema)
+    try:
+        # Another client has made it since this one found none.
+        monkeypatch.setattr(meridian.Collection, "exists", lambda self: False)
+        more = {"properties": {"crew": {"type": "integer"}, "note": {"type": "string"}}}
+        for other in ({"properties": {"crew": {"type": "number"}}}, more, "crew:Integer"):
+            with pytest.raises(meridian.Conflict):
+                db.create("meanwhile", other)
+        assert db["meanwhile"].schema["properties"]["crew"]["type"] == "integer"
+        assert db.create("meanwhile", schema).name == "meanwhile"
+    finally:
+        db.drop("meanwhile")
+
+
 def test_renamed(db: meridian.Database) -> None:
     made = db.create("former", "seen:Date,note:String")
     made.append([{"seen": "2026-01-31T12:00:00Z", "note": "kept"}])

@@ -1,6 +1,7 @@
 import { Collection } from './collection.js';
 import { Http, type ResponseBody, type RequestInput, type ConnectOptions, type Path, type RequestOptions } from './http.js';
 import type { FollowOptions } from './resumed.js';
+import { Problem } from './problem.js';
 import { found, SavedSearch, Search } from './search.js';
 import type { CollectionInfo, CreatedToken, NewSavedSearch, NewToken, Properties, Provider, Question, Schema, TokenInfo, Version } from './types.js';
 
@@ -11,6 +12,13 @@ export interface CreateOptions extends RequestOptions {
   retention?: string | undefined;
   retentionBytes?: number | undefined;
   partitions?: number | undefined;
+}
+
+/** Whether a collection has exactly the fields of a schema; ids that the server makes are beside them. */
+function sameFields({ properties: have }: Schema, { properties: want }: Schema): boolean {
+  const members = ['type', 'format', 'x-ogc-role', 'x-meridian-object'] as const;
+  const same = (name: string): boolean => name in have && members.every((member) => have[name]?.[member] === want[name]?.[member]);
+  return Object.keys(want).every(same) && Object.keys(have).every((name) => name in want || have[name]?.['readOnly'] === true);
 }
 
 /** A client of the server at `url`, such as `http://127.0.0.1:7117`. Nothing is sent before the first question. */
@@ -37,13 +45,26 @@ export class Database {
     return (await this.http.json('get', '/collections', { query: { f: 'json' } }, { signal })).collections;
   }
 
-  /** Creates a collection with a JSON Schema, or the text of a SimpleFeatureType spec. An equal one keeps its events. */
+  /**
+   * Creates a collection with a JSON Schema, or the text of a SimpleFeatureType spec. An existing one with the same schema
+   * keeps its events; with another schema it is a 409, unless it was never written to. One that another client makes during
+   * the call keeps its types and settings: a 412, unless `schema` is a JSON Schema of the same fields.
+   */
   async create<P = Properties>(name: string, schema: Schema | string, options: CreateOptions = {}): Promise<Collection<P>> {
     const { signal, durability, retention, retentionBytes, partitions } = options;
     const query = { durability, retention, retention_bytes: retentionBytes, partitions };
-    const body = typeof schema === 'string' ? { body: schema, headers: { 'content-type': 'text/plain' } } : { json: { type: 'object', ...schema } };
-    await this.http.json('put', '/collections/{c}', { path: { c: name }, query, ...body }, { signal, repeatable: true });
-    return this.collection<P>(name);
+    const made = this.collection<P>(name);
+    const isText = typeof schema === 'string';
+    // Without the condition, an empty collection made meanwhile would get this schema.
+    const condition: Record<string, string> = (await made.exists({ signal })) ? {} : { 'if-none-match': '*' };
+    const asked = isText ? { body: schema, headers: { 'content-type': 'text/plain', ...condition } } : { json: { type: 'object', ...schema }, headers: condition };
+    try {
+      await this.http.json('put', '/collections/{c}', { path: { c: name }, query, ...asked }, { signal, repeatable: true });
+    } catch (error) {
+      const isTaken = error instanceof Problem && error.status === 412;
+      if (!isTaken || isText || !sameFields(await made.schema({ signal }), schema)) throw error;
+    }
+    return made;
   }
 
   /** Removes a collection with all its events; false if there is none. */

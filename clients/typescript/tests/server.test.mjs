@@ -147,6 +147,25 @@ test('tracks: who passed, and the line of one', async () => {
   assert.deepEqual(line.geometry.coordinates, [3, 43, 83].map((n) => made(n).geometry.coordinates));
 });
 
+test('a collection that another client makes meanwhile keeps its types', async () => {
+  const schema = { properties: { crew: { type: 'integer' } } };
+  await db.create('ts-meanwhile', schema);
+  // Another client has made it since this one found none.
+  const none = { type: 'urn:meridian:problem:not-found', title: 'Not found', status: 404, detail: 'there is none' };
+  const late = connect(url, {
+    token: process.env.MERIDIAN_TOKEN,
+    fetch: (address, init) => (init.method === 'GET' && new URL(address).pathname === '/collections/ts-meanwhile' ? Promise.resolve(Response.json(none, { status: 404 })) : fetch(address, init)),
+  });
+  try {
+    const more = { properties: { ...schema.properties, note: { type: 'string' } } };
+    for (const other of [{ properties: { crew: { type: 'number' } } }, more, 'crew:Integer']) await assert.rejects(late.create('ts-meanwhile', other), { status: 412 });
+    assert.equal((await db.collection('ts-meanwhile').schema()).properties.crew.type, 'integer');
+    assert.equal((await late.create('ts-meanwhile', schema)).name, 'ts-meanwhile');
+  } finally {
+    await db.drop('ts-meanwhile');
+  }
+});
+
 test('one event is read, replaced, changed and deleted', async () => {
   const place = db.collection('ts-one');
   await db.create('ts-one', SCHEMA);

@@ -5,7 +5,7 @@ use crate::collection::Collection;
 use crate::operation::Operation;
 use crate::records::{BackupOptions, Records};
 use meridian_model::{Invalid, Schema, Subscriber};
-use meridian_store::{Backup, Damaged, Flusher, KEEPS_NAME, Retyped, Settings, StoreError};
+use meridian_store::{Backup, Damaged, Definition, Flusher, KEEPS_NAME, Retyped, Settings, StoreError};
 use std::io::Write;
 use std::sync::Arc;
 
@@ -53,6 +53,13 @@ pub trait Backend: Operation + Flusher {
     /// # Errors
     /// [`StoreError::Damaged`], or the disk's error.
     fn remove(&self, tenant: &str, name: &str) -> Result<bool, StoreError>;
+
+    /// Removes a collection of one partition that was created then, has this definition, and was never written to;
+    /// returns whether there was one of this name. No write comes in between.
+    ///
+    /// # Errors
+    /// [`StoreError::Changed`] for any other collection, which stays. Else as [`Backend::remove`].
+    fn remove_unwritten(&self, tenant: &str, name: &str, created: i64, seen: &Definition) -> Result<bool, StoreError>;
 
     /// Returns true if collections can be renamed, which is impossible in a bucket. Returns at once.
     fn renames(&self) -> bool {

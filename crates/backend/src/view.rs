@@ -5,7 +5,7 @@ use crate::collection::Collection;
 use meridian_admission::identity::Caller;
 use meridian_model::Schema;
 use meridian_model::policy::access::{Action, Decision, Target};
-use meridian_store::{Damaged, Retyped, Settings, StoreError};
+use meridian_store::{Damaged, Definition, Retyped, Settings, StoreError};
 use std::sync::Arc;
 
 /// The collections of a caller's tenant that its grant covers. All work for a caller goes through its view, so that
@@ -87,6 +87,15 @@ impl View {
     /// As [`Backend::remove`].
     pub fn remove(&self, name: &str) -> Result<bool, StoreError> {
         self.backend.remove(self.tenant(), name)
+    }
+
+    /// Removes a collection that was created then, has this definition, and was never written to; returns whether
+    /// there was one of this name.
+    ///
+    /// # Errors
+    /// As [`Backend::remove_unwritten`].
+    pub fn remove_unwritten(&self, name: &str, created: i64, seen: &Definition) -> Result<bool, StoreError> {
+        self.backend.remove_unwritten(self.tenant(), name, created, seen)
     }
 
     /// Renames a collection. The caller must be allowed to manage it under the new name: callers check that with

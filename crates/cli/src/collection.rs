@@ -23,6 +23,8 @@ pub const TENANT: &str = "default";
 pub struct CollectionTarget {
     name: String,
     schema: Option<Arc<Schema>>,
+    /// The tag of the collection that was created here on a server.
+    made: Option<String>,
     inner: Inner,
 }
 
@@ -76,7 +78,7 @@ impl CollectionTarget {
                 (schema, Inner::Server(server, Cell::new(usize::MAX)))
             }
         };
-        Ok(Ok(CollectionTarget { name: name.to_owned(), schema, inner }))
+        Ok(Ok(CollectionTarget { name: name.to_owned(), schema, made: None, inner }))
     }
 
     /// The collection's schema; `None` if there is no such collection.
@@ -120,6 +122,8 @@ impl CollectionTarget {
                 };
                 put(server, &self.name, schema, &named, true)?;
                 self.schema = Some(Arc::new(schema.clone()));
+                // Without its tag it stays if it turns out to be of no use.
+                self.made = server.tag(&["collections", self.name.as_str()]).ok().flatten();
             }
         }
         Ok(())
@@ -205,8 +209,8 @@ impl CollectionTarget {
     /// Removes a collection that was created here and is still empty. Its folder stays: only its owner removes files
     /// that this command may not know.
     ///
-    /// A folder has no other writer. On a server another client may have written: then the collection stays, and this
-    /// returns `false`.
+    /// A folder has no other writer. A server removes what was never written to. If it does not, the collection stays,
+    /// and this returns `false`.
     pub fn unmake(&mut self) -> Result<bool, Failure> {
         match &mut self.inner {
             Inner::Folder { store, collection } => {
@@ -215,7 +219,15 @@ impl CollectionTarget {
                 self.schema = None;
                 Ok(true)
             }
-            Inner::NoFolder(_) | Inner::Server(..) => Ok(false),
+            Inner::Server(server, _) => {
+                let Some(tag) = self.made.take() else { return Ok(false) };
+                let is_gone = server.delete_tagged(&["collections", self.name.as_str()], &tag).is_ok();
+                if is_gone {
+                    self.schema = None;
+                }
+                Ok(is_gone)
+            }
+            Inner::NoFolder(_) => Ok(false),
         }
     }
 

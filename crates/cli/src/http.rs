@@ -273,6 +273,18 @@ impl Server {
         Ok(response.status() != 404 && accept(response).map(|_| true)?)
     }
 
+    /// Returns the tag of a resource; `None` if it has none.
+    pub fn tag(&self, path: &[&str]) -> Result<Option<String>, Failure> {
+        let response = accept(self.get(path, &[])?)?;
+        Ok(response.headers().get("etag").and_then(|tag| tag.to_str().ok()).map(str::to_owned))
+    }
+
+    /// Deletes a resource that has this tag.
+    pub fn delete_tagged(&self, path: &[&str], tag: &str) -> Result<(), Failure> {
+        let request = self.of_tenant(self.agent.delete(self.address(path, &[]))).header("if-match", tag);
+        accept(request.call().map_err(|e| self.unreachable(&e))?).map(drop)
+    }
+
     /// Deletes what matches, which may take long; returns the outcome as a JSON document.
     pub fn delete_matching(&self, path: &[&str], parameters: &[Parameter]) -> Result<Value, Failure> {
         let request = self.of_tenant(self.agent.delete(self.address(path, parameters)));

@@ -11,7 +11,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, ListArray, StringArray};
 use geo_types::Geometry;
 use meridian_formats::{FeatureWriter, Features};
-use meridian_model::{Batch, FieldColumn, Interval, Seq};
+use meridian_model::{Batch, FieldColumn, FieldType, Interval, Schema, Seq, TimeRole};
 use serde_json::{Map, Value};
 use std::cell::OnceCell;
 
@@ -212,6 +212,7 @@ fn of_feature(mut feature: Value, collection: &str, batch: &Batch, row: usize) -
         place: Some(feature["geometry"].take()).filter(|place| !place.is_null()),
         shape: batch.geometry(row),
         time: time_of(batch, row),
+        is_day: begins_on_a_day(batch.schema()),
         title,
         text: body,
         link,
@@ -221,6 +222,16 @@ fn of_feature(mut feature: Value, collection: &str, batch: &Batch, row: usize) -
         videos,
         more,
         ..SearchResult::default()
+    }
+}
+
+/// Returns whether the time of events, or its start, is a plain date.
+fn begins_on_a_day(schema: &Schema) -> bool {
+    match schema.time {
+        TimeRole::Instant(field) | TimeRole::Interval { start: field, .. } => {
+            schema.fields[field].kind == FieldType::Date
+        }
+        TimeRole::None => false,
     }
 }
 

@@ -16,6 +16,8 @@ pub struct SearchResult {
     pub shape: Option<Geometry<f64>>,
     /// Its time: an instant or an interval.
     pub time: Option<Interval>,
+    /// Whether its time is a day, without a time of day.
+    pub is_day: bool,
     /// Headline.
     pub title: Option<String>,
     /// Its text, without markup.
@@ -65,7 +67,8 @@ impl SearchResult {
             }
         }
         if let Some(at) = self.start() {
-            properties.insert("time".to_owned(), time::format_instant(at).into());
+            let shown = if self.is_day { time::format_date(at) } else { time::format_instant(at) };
+            properties.insert("time".to_owned(), shown.into());
         }
         for (name, text) in [("language", self.language.as_deref()), ("kind", self.kind)] {
             if let Some(text) = text {

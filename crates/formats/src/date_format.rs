@@ -2,7 +2,8 @@
 
 use jiff::civil::Time;
 use jiff::fmt::strtime::BrokenDownTime;
-use meridian_model::Invalid;
+use jiff::tz::TimeZone;
+use meridian_model::{Invalid, time};
 
 /// A pattern of times, such as `%d.%m.%Y %H:%M`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,6 +74,11 @@ impl DateFormat {
     /// Returns the pattern.
     pub fn pattern(&self) -> &str {
         &self.pattern
+    }
+
+    /// Reads a time in this form, in microseconds since 1970; without an offset it is in UTC. `None` for other texts.
+    pub fn instant(&self, text: &str) -> Option<i64> {
+        time::parse_instant(&self.iso(text)?, Some(&TimeZone::UTC)).ok()
     }
 
     /// Converts a time in this form to RFC 3339: a date alone, or a time with an offset if one was given. `None` for
@@ -158,9 +164,7 @@ pub(crate) fn fitting(texts: &[&str], others_max: usize) -> Vec<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use jiff::tz::TimeZone;
     use meridian_model::civil::{DAY_US, civil_from_days, days_from_civil};
-    use meridian_model::time;
     use proptest::prelude::*;
 
     const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];

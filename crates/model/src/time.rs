@@ -5,9 +5,9 @@
 
 use crate::civil::{DAY_US, civil_from_days, days_from_civil};
 use crate::error::Invalid;
+use jiff::civil;
 use jiff::fmt::temporal::Pieces;
 use jiff::tz::{AmbiguousOffset, Offset, TimeZone};
-use jiff::{Timestamp, civil};
 use std::fmt::Write;
 
 /// Earliest accepted instant: 0000-01-01T00:00:00Z, where RFC 3339 begins.
@@ -146,12 +146,6 @@ fn check_offset(offset: Offset) -> Result<(), &'static str> {
         true => Ok(()),
         false => Err("has an offset that no clock has: expected at most +23:59 or -23:59"),
     }
-}
-
-/// The microsecond that contains a finer instant: rounded down, also before 1970.
-pub fn floor_micros(stamp: Timestamp) -> i64 {
-    // The years of a timestamp, -9999 to 9999, take 59 bits of microseconds.
-    i64::try_from(stamp.as_nanosecond().div_euclid(1_000)).unwrap_or(i64::MAX)
 }
 
 /// Checks that an instant lies in the years 0 to 9999.
@@ -335,7 +329,6 @@ mod tests {
             ("1970-01-01T00:00:00.0000009Z", 0),
         ] {
             assert_eq!(parse_instant(text, None), Ok(micros), "{text}");
-            assert_eq!(floor_micros(text.parse().unwrap()), micros, "{text}");
         }
     }
 

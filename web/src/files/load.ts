@@ -96,24 +96,40 @@ const newKey = (): string => Array.from(crypto.getRandomValues(new Uint32Array(4
 
 const schemaAt = (path: string, signal: AbortSignal): Promise<Schema> => api.get<Schema>(`${path}/schema`, signal, 'application/schema+json, application/json');
 
-/** Makes the collection of a file. Returns false if the name has one already, which takes the file. */
-async function makeFor(content: FileContent, path: string, signal: AbortSignal): Promise<boolean> {
+/** Makes the collection of a file. Returns its tag, or null if the name has one already, which takes the file. */
+async function makeFor(content: FileContent, path: string, signal: AbortSignal): Promise<string | null> {
   const schema = schemaOf(content);
   try {
     // Only a new one: without the condition, an empty collection of someone else would get this schema.
     await api.call(path, signal, { method: 'PUT', headers: { 'content-type': 'application/schema+json', 'if-none-match': '*' }, body: JSON.stringify(schema) });
-    return true;
+    // Without its tag it stays with a refused file.
+    const answer = await api.call(path, signal, { headers: { accept: 'application/json' } }).catch(() => null);
+    return answer?.headers.get('etag') ?? '';
   } catch (error) {
     if (!(error instanceof api.Problem) || error.status !== 412) throw error;
   }
   if (!takes(await schemaAt(path, signal), schema)) throw new api.Problem('The name is taken', 'its collection lacks fields of the file, or has them with other types; choose another name, or load into that collection', 412, 'name');
-  return false;
+  return null;
 }
 
-/** Loads a file. With the same key it may be repeated: what is there already is not written again. `empty` has the collections that were made for it and hold nothing. */
-async function load(file: MapFile, name: string, fresh: boolean, key: string, empty: Set<string>, said: (done: number) => void, signal: AbortSignal): Promise<number> {
+/** Removes the collections that were made for a refused file, where nobody has written to them. */
+async function removeEmpty(empty: Map<string, string>, signal: AbortSignal): Promise<void> {
+  for (const [name, tag] of [...empty].filter(([, tag]) => tag !== '')) {
+    await api.call(api.collectionPath(name), signal, { method: 'DELETE', headers: { 'if-match': tag } }).then(
+      () => empty.delete(name),
+      () => false,
+    );
+  }
+}
+
+/** Without a refusal it is not known whether the events were written. */
+const isRefusal = (error: unknown): boolean => error instanceof api.Problem && error.status >= 400 && error.status < 500;
+
+/** Loads a file. With the same key it may be repeated: what is there already is not written again. `empty` has the collections that were made for it and hold nothing, with their tags. */
+async function load(file: MapFile, name: string, fresh: boolean, key: string, empty: Map<string, string>, said: (done: number) => void, signal: AbortSignal): Promise<number> {
   const path = api.collectionPath(name);
-  if (fresh && (await makeFor(file.content, path, signal))) empty.add(name);
+  const tag = fresh ? await makeFor(file.content, path, signal) : null;
+  if (tag !== null) empty.set(name, tag);
   let [written, n] = [0, 0];
   const schema = fresh ? schemaOf(file.content) : await schemaAt(path, signal);
   for (const body of bodiesOf(file.content, BATCH, schema)) {
@@ -126,12 +142,10 @@ async function load(file: MapFile, name: string, fresh: boolean, key: string, em
   return written;
 }
 
-/** Why a file was not loaded, with the collections that this leaves empty. No condition of the server makes it safe to remove them here: another client may be writing. */
-export function sayFailure(error: unknown, empty: ReadonlySet<string>, origin: string): string {
+/** Why a file was not loaded, with the collections that were made for it and stay. */
+export function sayFailure(error: unknown, made: ReadonlyMap<string, string>, origin: string): string {
   const why = error instanceof Error ? error.message : String(error);
-  // Without a refusal it is not known whether the events were written.
-  const refused = error instanceof api.Problem && error.status >= 400 && error.status < 500;
-  const left = refused ? [...empty].map((name) => `The collection ${name} is made, and empty: meridian drop ${name} --url ${origin} removes it`) : [];
+  const left = isRefusal(error) ? [...made.keys()].map((name) => `The collection ${name} is made, and stays: meridian drop ${name} --url ${origin} removes it`) : [];
   return [why, ...left].join('. ');
 }
 
@@ -166,7 +180,7 @@ export async function askToLoad(app: App, file: MapFile): Promise<void> {
   draw();
   const stop = new AbortController();
   const key = newKey();
-  const empty = new Set<string>();
+  const empty = new Map<string, string>();
   $('load-cancel').onclick = () => dialog.close();
   dialog.onclose = () => stop.abort();
   go.disabled = refusal !== '';
@@ -183,7 +197,8 @@ export async function askToLoad(app: App, file: MapFile): Promise<void> {
         location.hash = `c=${encodeURIComponent(into)}`;
         location.reload();
       },
-      (error: unknown) => {
+      async (error: unknown) => {
+        if (isRefusal(error)) await removeEmpty(empty, stop.signal);
         go.disabled = false;
         if (!stop.signal.aborted) state.textContent = sayFailure(error, empty, location.origin);
       },

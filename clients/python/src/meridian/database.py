@@ -15,7 +15,7 @@ from ._engine import Engine
 from ._http import Http
 from ._network import network
 from .collection import Collection
-from .errors import NeedsServer, NotFound
+from .errors import Conflict, NeedsServer, NotFound
 from .live import SavedSearch, Search, question
 
 URL = "http://127.0.0.1:7117"
@@ -130,7 +130,8 @@ class Database:
         """Creates a collection with a JSON Schema, `schema_of(table)`, or the text of a SimpleFeatureType spec.
 
         An existing one with the same schema keeps its events; with another schema it is a `Conflict`, unless it was never
-        written to. `retention` is an ISO 8601 duration.
+        written to. One that another client makes during the call keeps its types and settings: a `Conflict`, unless
+        `schema` is a JSON Schema of the same fields. `retention` is an ISO 8601 duration.
         """
         settings = {
             "durability": durability,
@@ -139,12 +140,18 @@ class Database:
             "partitions": partitions,
         }
         asked = {setting: str(value) for setting, value in settings.items() if value is not None}
-        if isinstance(schema, str):
-            body, headers = schema.encode(), {"Content-Type": "text/plain"}
-            self._http.json("PUT", ["collections", name], asked, body=body, headers=headers, repeatable=True)
-        else:
-            described = {"type": "object", **schema}
-            self._http.json("PUT", ["collections", name], asked, document=described, repeatable=True)
+        # Without the condition, an empty collection made meanwhile would get this schema.
+        headers = {} if name in self else {"If-None-Match": "*"}
+        try:
+            if isinstance(schema, str):
+                headers["Content-Type"] = "text/plain"
+                self._http.json("PUT", ["collections", name], asked, body=schema.encode(), headers=headers, repeatable=True)
+            else:
+                described = {"type": "object", **schema}
+                self._http.json("PUT", ["collections", name], asked, document=described, headers=headers, repeatable=True)
+        except Conflict as refusal:
+            if refusal.status != 412 or isinstance(schema, str) or not _same_fields(self[name].schema, schema):
+                raise
         return self[name]
 
     def drop(self, name: str) -> bool:
@@ -275,3 +282,12 @@ class Database:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
+
+
+def _same_fields(there: Mapping[str, Any], asked: Mapping[str, Any]) -> bool:
+    """Whether a collection has exactly the fields of a schema; ids that the server makes are beside them."""
+    have, want = there["properties"], asked.get("properties", {})
+    members = ("type", "format", "x-ogc-role", "x-meridian-object")
+    return {name for name in have if not have[name].get("readOnly")} <= set(want) <= set(have) and all(
+        have[name].get(member) == want[name].get(member) for name in want for member in members
+    )

@@ -95,7 +95,7 @@ class NotFound(Problem):
 
 
 class Conflict(Problem):
-    """409: the name or id is in use, or a retention would remove events (`details["removes"]`)."""
+    """409, 412: the name or id is in use, or a retention would remove events (`details["removes"]`)."""
 
 
 class Gone(Problem):
@@ -113,7 +113,7 @@ class TooLate(Problem):
 _BY_STATUS: dict[int, type[Problem]] = {
     400: Invalid, 413: Invalid, 415: Invalid, 422: Invalid,
     401: Denied, 403: Denied,
-    404: NotFound, 409: Conflict, 410: Gone,
+    404: NotFound, 409: Conflict, 412: Conflict, 410: Gone,
     429: Overloaded, 503: Overloaded,
     408: TooLate, 504: TooLate,
 }  # fmt: skip

@@ -243,14 +243,14 @@ fn rename(state: &Scope, context: &Context, name: &str, new: &str) -> Result<Res
     Ok(response)
 }
 
-/// `DELETE /collections/{c}`
+/// `DELETE /collections/{c}`: with `If-Match`, only if it has that definition and was never written to.
 pub async fn delete(state: Scope, Path(name): Path<String>, context: Context) -> Result<Response> {
     // Checked first, so that a name that the caller may not see yields 404.
-    state.collection(&name)?;
+    let collection = state.collection(&name)?;
     Params::parse(context.query.as_deref())?.finish()?;
     let run = context.lease.run(&state, context.deadline(None, state.config.timeout_default)?).await?;
     blocking::run(run, move |_| {
-        state.view().remove(&name).map_err(errors::store_problem)?;
+        settings::remove(&state, &*collection, &context.headers)?;
         state.live.check(&state.caller().tenant, &name);
         Ok(respond::no_content())
     })

@@ -6,6 +6,7 @@ use crate::protocol::params::Params;
 use crate::protocol::problem::{Kind, Problem, Result};
 use crate::protocol::tags::{self, Tags};
 use crate::request::errors;
+use crate::request::scope::{Scope, no_collection};
 use crate::state::AppState;
 use axum::http::{HeaderMap, header};
 use meridian_backend::{
@@ -217,6 +218,32 @@ pub fn expected(collection: &dyn Collection, headers: &HeaderMap) -> Result<Opti
     match listed.have_strong(|tag| tags::is_of_definition(tag, &present)) {
         true => Ok(Some(definition)),
         false => Err(errors::store_problem(StoreError::Changed)),
+    }
+}
+
+/// Removes a collection. With `If-Match`, it must have the definition that the client has seen, and no events ever: no
+/// tag may remove those that came after it.
+///
+/// # Errors
+/// As [`expected`]; 412 if it was written to, 501 if it has several partitions, 404 if another request has removed it.
+pub fn remove(state: &Scope, collection: &dyn Collection, headers: &HeaderMap) -> Result<()> {
+    let name = collection.name();
+    let Some(seen) = expected(collection, headers)? else {
+        return state.view().remove(name).map(drop).map_err(errors::store_problem);
+    };
+    // Their owners may differ, and no single one sees every write.
+    if seen.settings.partitions > 1 {
+        let detail = "the condition if-match is not supported for a collection of several partitions: send the request without it";
+        return Err(Problem::new(Kind::NotImplemented, detail).with("field", "if-match"));
+    }
+    match state.view().remove_unwritten(name, collection.created(), &seen) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(no_collection(name)),
+        Err(StoreError::Changed) => {
+            let detail = "the collection was written to or changed, and stays: DELETE without If-Match removes it";
+            Err(Problem::new(Kind::PreconditionFailed, detail))
+        }
+        Err(error) => Err(errors::store_problem(error)),
     }
 }
 

@@ -164,7 +164,7 @@ pub const ROUTES: &[Route] = &[
     route!(PATCH "/collections/{c}", manage Collection, Write, Handler::of(collections::patch);
         "updateCollection" "Collections" "Change settings, add optional fields, or rename it", &["confirm", "If-Match"], Some(SETTINGS_BODY), 200 "The changed collection. If it was renamed, `Location` has its new URL.", json!("Collection")),
     route!(DELETE "/collections/{c}", manage Collection, Write, Handler::of(collections::delete);
-        "deleteCollection" "Collections" "Remove a collection with all its events", &[], None, 204 "It is deleted.", &[]),
+        "deleteCollection" "Collections" "Remove a collection with all its events", &["If-Match"], None, 204 "It is deleted.", &[]),
     route!(GET "/collections/{c}/schema", read Collection, Interactive, Handler::of(collections::schema);
         "getSchema" "Collections" "The schema of the collection, as JSON Schema", &["f", "If-None-Match"], None, 200 "The schema.", &[("application/schema+json", "JsonSchema"), ("text/html", "Page")]),
     route!(GET "/collections/{c}/queryables", read Collection, Interactive, Handler::of(collections::queryables);

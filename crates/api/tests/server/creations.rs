@@ -1,6 +1,7 @@
-//! Creations of a collection on the condition that there is none of its name.
+//! Creations of a collection on the condition that there is none of its name, and removals on its tag.
 
 use crate::support::{Response, Server};
+use serde_json::json;
 
 /// Creates a collection, unless its name is taken.
 fn create_only(server: &Server, path: &str, spec: &str, condition: &str) -> Response {
@@ -46,4 +47,34 @@ fn of_creations_at_once_one_is_done() {
         let schema = server.json(&format!("{path}/schema"));
         assert!(schema["properties"].get(format!("f{}", made[0])).is_some(), "{schema}");
     }
+}
+
+#[test]
+fn a_collection_is_removed_by_its_tag_until_it_is_written_to() {
+    let server = Server::start();
+    let (path, spec) = ("/collections/e", "n:Integer,at:Date");
+    let remove = |path: &str, tag: &str| server.ask("DELETE", path, &[("if-match", tag)], b"");
+    let tag_of = |path: &str| server.get(path).header("etag").to_owned();
+    assert_eq!(create_only(&server, path, spec, "*").status, 201);
+    let tag = tag_of(path);
+    assert_eq!(remove(path, "unquoted").problem(400)["field"], "if-match");
+    remove(path, "\"other\"").problem(412);
+    remove(path, &format!("W/{tag}")).problem(412);
+    assert_eq!(remove(path, &tag).status, 204);
+    remove(path, &tag).problem(404);
+    // Another one of the name is not the one that was seen.
+    assert_eq!(create_only(&server, path, spec, "*").status, 201);
+    remove(path, &tag).problem(412);
+    let before = tag_of(path);
+    let properties = json!({ "n": 1, "at": "2026-01-01T00:00:00Z" });
+    server.load("e", &[json!({ "type": "Feature", "geometry": null, "properties": properties })]);
+    // A tag that was read since removes the event no more than the former one.
+    for tag in [before, tag_of(path)] {
+        remove(path, &tag).problem(412);
+    }
+    assert_eq!(server.json(path)["itemCount"], 1);
+    assert_eq!(remove(path, "*").status, 204);
+    server.create_of("p", spec, 2);
+    assert_eq!(remove("/collections/p", &tag_of("/collections/p")).problem(501)["field"], "if-match");
+    assert_eq!(remove("/collections/p", "*").status, 204);
 }

@@ -271,6 +271,20 @@ fn own_collections_are_searched_like_any_other() {
 }
 
 #[test]
+fn the_day_of_an_event_is_shown_without_a_time_of_day() {
+    let server = Server::start();
+    let day = json!({ "type": "string", "format": "date", "x-ogc-role": "primary-instant" });
+    let schema = json!({ "type": "object", "properties": { "title": { "type": "string" }, "day": day } });
+    let headers = [("content-type", "application/schema+json")];
+    assert_eq!(server.ask("PUT", "/collections/tasks", &headers, schema.to_string().as_bytes()).status, 201);
+    let properties = json!({ "title": "Flood", "day": "2024-05-01" });
+    server.load("tasks", &[json!({ "type": "Feature", "geometry": null, "properties": properties })]);
+    let packets = search(&server, &json!({ "keywords": "flood", "providers": ["meridian"] }));
+    let found = packets.iter().find_map(|packet| packet["features"].get(0)).unwrap();
+    assert_eq!(found["properties"]["time"], "2024-05-01");
+}
+
+#[test]
 fn a_place_that_a_text_names_is_found_and_marked() {
     let sources = Sources::start();
     *sources.switch.lock().unwrap() = answer_of(

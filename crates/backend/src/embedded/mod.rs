@@ -15,7 +15,7 @@ use collection::LocalCollection;
 use commit::CommitExecutor;
 use meridian_model::{Background, Invalid, Positions, Schema, Subscriber};
 use meridian_store::{
-    Backup, Damaged, ExtentStats, Flusher, Partitions, Retyped, Settings, Store, StoreError, TreeStats,
+    Backup, Damaged, Definition, ExtentStats, Flusher, Partitions, Retyped, Settings, Store, StoreError, TreeStats,
 };
 use std::fmt;
 use std::io::Write;
@@ -115,6 +115,10 @@ impl Backend for Embedded {
 
     fn remove(&self, tenant: &str, name: &str) -> Result<bool, StoreError> {
         self.store.drop_collection(tenant, name)
+    }
+
+    fn remove_unwritten(&self, tenant: &str, name: &str, created: i64, seen: &Definition) -> Result<bool, StoreError> {
+        self.store.drop_unwritten(tenant, name, created, seen)
     }
 
     fn renames(&self) -> bool {

@@ -185,7 +185,7 @@ impl LoadTarget<'_> {
         self.place.write(batch, key).or_else(|refusal| match self.place.unmake()? {
             true => Err(refusal),
             false => {
-                Err(noted(refusal, |why| format!("{why}\nthe collection {} is made, and empty", self.args.collection)))
+                Err(noted(refusal, |why| format!("{why}\nthe collection {} is made, and stays", self.args.collection)))
             }
         })
     }

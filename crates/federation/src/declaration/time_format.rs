@@ -1,6 +1,7 @@
 //! The time formats of sources.
 
 use super::path::text;
+use meridian_formats::DateFormat;
 use meridian_model::time;
 use serde_json::Value;
 
@@ -13,8 +14,8 @@ pub enum TimeFormat {
     Seconds,
     /// Milliseconds since 1970.
     Millis,
-    /// A strptime format; UTC if it has no offset.
-    Letters(String),
+    /// A strptime format, as `meridian load --date-format` takes; UTC if it has no offset.
+    Letters(DateFormat),
 }
 
 impl TimeFormat {
@@ -24,13 +25,7 @@ impl TimeFormat {
             None => TimeFormat::Text,
             Some("unix") => TimeFormat::Seconds,
             Some("unix-ms") => TimeFormat::Millis,
-            Some(letters) => {
-                // A format that cannot be written cannot be parsed either.
-                let written =
-                    jiff::fmt::strtime::format(letters, &jiff::Timestamp::UNIX_EPOCH.to_zoned(jiff::tz::TimeZone::UTC));
-                written.map_err(|e| e.to_string())?;
-                TimeFormat::Letters(letters.to_owned())
-            }
+            Some(letters) => TimeFormat::Letters(DateFormat::new(letters).map_err(|e| e.to_string())?),
         })
     }
 
@@ -40,14 +35,7 @@ impl TimeFormat {
         let micros = match self {
             TimeFormat::Seconds => shifted(&written, 6)?,
             TimeFormat::Millis => shifted(&written, 3)?,
-            TimeFormat::Letters(letters) => {
-                let read = jiff::fmt::strtime::parse(letters, &written).ok()?;
-                let at = read.to_timestamp().or_else(|e| match read.to_datetime() {
-                    Ok(local) => local.to_zoned(jiff::tz::TimeZone::UTC).map(|z| z.timestamp()),
-                    Err(_) => read.to_date().map_err(|_| e)?.to_zoned(jiff::tz::TimeZone::UTC).map(|z| z.timestamp()),
-                });
-                time::floor_micros(at.ok()?)
-            }
+            TimeFormat::Letters(format) => format.instant(&written)?,
             TimeFormat::Text => match time::parse_instant(&written, Some(&jiff::tz::TimeZone::UTC)) {
                 Ok(micros) => micros,
                 Err(_) => jiff::fmt::rfc2822::parse(&written).ok()?.timestamp().as_microsecond(),
@@ -91,6 +79,19 @@ mod tests {
         for wrong in ["", "-", ".", "soon", "1,5", "1e300", "NaN", "99999999999999999999"] {
             assert_eq!(read("unix", wrong), None, "{wrong}");
         }
+    }
+
+    #[test]
+    fn letters_follow_the_rules_of_a_load() {
+        for (letters, written, micros) in [
+            ("%d.%m.%Y", "02.01.1970", Some(86_400_000_000)),
+            ("%d.%m.%Y", "02.01.70", None),
+            ("%d.%m.%y", "02.01.70", Some(86_400_000_000)),
+            ("%Y-%m-%d %H:%M:%S%z", "1970-01-01 02:00:01+02", Some(1_000_000)),
+        ] {
+            assert_eq!(read(letters, written), micros, "{letters} {written}");
+        }
+        assert!(TimeFormat::parse(Some("%H:%M")).is_err(), "it has no day");
     }
 
     proptest! {

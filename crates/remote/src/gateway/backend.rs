@@ -11,12 +11,12 @@ use super::uses::SnapshotUses;
 use super::{OwnerLocation, RemoteOptions};
 use crate::wire::answer::{Hello, Reply};
 use crate::wire::call::ActionCall;
-use crate::wire::described::Description;
+use crate::wire::described::{CollectionRef, Description};
 use crate::wire::fault::{Fault, WireDamaged};
 use meridian_backend::cluster::ScanReads;
 use meridian_backend::{
-    AuditLog, Backend, Backup, BackupOptions, Collection, Damaged, Flusher, Metric, Operation, RecordSource, Records,
-    Settings, StoreError,
+    AuditLog, Backend, Backup, BackupOptions, Collection, Damaged, Definition, Flusher, Metric, Operation, RecordSource,
+    Records, Settings, StoreError,
 };
 use meridian_model::{Background, Positions, Schema, Subscriber};
 use parking_lot::Mutex;
@@ -155,6 +155,14 @@ impl RemoteBackend {
         bodies.iter().map(|body| Reply::read(body)).collect()
     }
 
+    /// Has the owner remove a collection.
+    fn removed(&self, tenant: &str, name: &str, ask: ActionCall) -> Result<bool, StoreError> {
+        let removed = self.shared.link.once(ask, &self.shared.link.patience()).map_err(Fault::into_store);
+        // After the call, so that no concurrent request caches it again; regardless of the result.
+        self.known.note(tenant, name, None);
+        removed
+    }
+
     pub(super) fn remote(&self, found: Description, asked: Instant) -> Arc<Remote> {
         let mirror = self.shared.mirrors.put(found, asked);
         Arc::new(Remote { shared: self.shared.clone(), mirror })
@@ -231,10 +239,12 @@ impl Backend for RemoteBackend {
 
     fn remove(&self, tenant: &str, name: &str) -> Result<bool, StoreError> {
         let ask = ActionCall::Remove { tenant: tenant.to_owned(), name: name.to_owned() };
-        let removed = self.shared.link.once(ask, &self.shared.link.patience()).map_err(Fault::into_store);
-        // After the call, so that no concurrent request caches it again; regardless of the result.
-        self.known.note(tenant, name, None);
-        removed
+        self.removed(tenant, name, ask)
+    }
+
+    fn remove_unwritten(&self, tenant: &str, name: &str, created: i64, seen: &Definition) -> Result<bool, StoreError> {
+        let place = CollectionRef::of(tenant, name, created);
+        self.removed(tenant, name, ActionCall::RemoveUnwritten { place, seen: Box::new(seen.clone()) })
     }
 
     fn subscribe(&self, subscriber: Arc<dyn Subscriber>) {

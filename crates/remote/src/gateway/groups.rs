@@ -23,8 +23,8 @@ use crate::wire::described::{CollectionRef, Description};
 use crate::wire::fault::{Fault, WireDamaged};
 use bytes::Bytes;
 use meridian_backend::{
-    AuditLog, Backend, Backup, BackupOptions, Collection, CollectionStats, Damaged, Flusher, Part, Partitioned,
-    RecordSource, Records, Settings, StoreError,
+    AuditLog, Backend, Backup, BackupOptions, Collection, CollectionStats, Damaged, Definition, Flusher, Part,
+    Partitioned, RecordSource, Records, Settings, StoreError,
 };
 use meridian_model::policy::groups::{Group, Groups};
 use meridian_model::{Positions, Schema, Subscriber};
@@ -348,6 +348,13 @@ impl Backend for GroupsBackend {
         self.forget(tenant, name);
         self.tell(tenant, name);
         Ok(removed)
+    }
+
+    fn remove_unwritten(&self, tenant: &str, name: &str, created: i64, seen: &Definition) -> Result<bool, StoreError> {
+        // A collection of one partition concerns no other owner.
+        let removed = self.owner(tenant, name, 0).remove_unwritten(tenant, name, created, seen);
+        self.forget(tenant, name);
+        removed
     }
 
     fn subscribe(&self, subscriber: Arc<dyn Subscriber>) {

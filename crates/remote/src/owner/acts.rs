@@ -112,6 +112,10 @@ fn run(owner: &Owner, ask: ActionCall, control: &Control) -> Vec<Bytes> {
             one(created.map(|made| Description::of(&tenant, None, &*made)).map_err(Fault::from))
         }
         ActionCall::Remove { tenant, name } => one(backend.remove(&tenant, &name).map_err(Fault::from)),
+        ActionCall::RemoveUnwritten { place, seen } => {
+            let removed = backend.remove_unwritten(&place.tenant, &place.name, place.made, &seen);
+            one(removed.map_err(Fault::from))
+        }
         ActionCall::Adopt { tenant, name } => one(backend.adopt(&tenant, &name).map_err(Fault::from)),
         ActionCall::Guarantee { weights } => {
             let weights: Vec<(Arc<str>, u32)> = weights.into_iter().map(|(of, weight)| (of.into(), weight)).collect();

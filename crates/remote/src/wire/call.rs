@@ -198,6 +198,11 @@ pub(crate) enum ActionCall {
         tenant: String,
         name: String,
     },
+    /// Removes a collection that has this definition and was never written to.
+    RemoveUnwritten {
+        place: CollectionRef,
+        seen: Box<Definition>,
+    },
     /// Adopts the state of a collection's first partition.
     Adopt {
         tenant: String,

@@ -103,6 +103,24 @@ fn a_collection_that_was_removed_is_closed_even_where_another_has_its_name() {
 }
 
 #[test]
+fn a_collection_is_removed_as_it_was_seen_until_it_is_written_to() {
+    let world = World::new();
+    let (theirs, ours) = world.collection("ships", IdRole::Given);
+    let seen = ours.definition();
+    let remove = |created| world.remote.remove_unwritten(TENANT, "ships", created, &seen);
+    assert!(matches!(remove(ours.created() - 1), Err(StoreError::Changed)));
+    // The gateway has not heard of the write.
+    theirs.write(Write::new(ships(&theirs.schema(), &fleet(1)))).unwrap();
+    assert!(matches!(remove(ours.created()), Err(StoreError::Changed)));
+    assert!(world.remote.remove(TENANT, "ships").unwrap());
+    assert!(!remove(ours.created()).unwrap());
+    let (_, newer) = world.collection("ships", IdRole::Given);
+    assert!(matches!(remove(newer.created() - 1), Err(StoreError::Changed)));
+    assert!(remove(newer.created()).unwrap());
+    assert!(world.embedded.collection(TENANT, "ships").unwrap().is_none());
+}
+
+#[test]
 fn files_of_what_is_in_memory_are_refused_by_the_owner() {
     let world = World::new();
     let (_, ours) = world.collection("ships", IdRole::Given);

@@ -72,6 +72,9 @@ fn what_the_owner_of_the_first_partition_decides_does_not_need_the_others() {
     world.create(&first, 2);
     assert!(world.gateway.remove(TENANT, &first).unwrap());
     assert!(world.gateway.collection(TENANT, &first).unwrap().is_none());
+    let empty = world.create(&first, 1);
+    assert!(world.gateway.remove_unwritten(TENANT, &first, empty.created(), &empty.definition()).unwrap());
+    assert!(world.gateway.collection(TENANT, &first).unwrap().is_none());
     // The last known state is used.
     let known = world.gateway.collection(TENANT, &second).unwrap().expect("it is known");
     assert_eq!(known.created(), of_second.created());

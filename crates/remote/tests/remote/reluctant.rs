@@ -1,8 +1,8 @@
 //! A backend that temporarily cannot use one of its collections, and does not know whether it created another.
 
 use meridian_backend::{
-    AuditLog, Backend, Backup, BackupOptions, Collection, Damaged, Flusher, Operation, Problem, Records, Settings,
-    StoreError,
+    AuditLog, Backend, Backup, BackupOptions, Collection, Damaged, Definition, Flusher, Operation, Problem, Records,
+    Settings, StoreError,
 };
 use meridian_model::{Background, Positions, Schema, Subscriber};
 use parking_lot::Mutex;
@@ -104,6 +104,10 @@ impl Backend for Reluctant {
 
     fn remove(&self, tenant: &str, name: &str) -> Result<bool, StoreError> {
         self.backend.remove(tenant, name)
+    }
+
+    fn remove_unwritten(&self, tenant: &str, name: &str, created: i64, seen: &Definition) -> Result<bool, StoreError> {
+        self.backend.remove_unwritten(tenant, name, created, seen)
     }
 
     fn subscribe(&self, subscriber: Arc<dyn Subscriber>) {

@@ -3,7 +3,7 @@
 use crate::collection::Collection;
 use crate::error::StoreError;
 use crate::manifest::{FIRST_FILE, Manifest};
-use crate::options::{Durability, Settings};
+use crate::options::{Definition, Durability, Settings};
 use crate::store::{Store, partitions};
 use meridian_model::naming;
 use meridian_model::schema::validate_name;
@@ -85,6 +85,31 @@ impl Store {
     ///
     /// Crash-safe: the manifest is renamed first, and a folder with the new name is cleared at the next start.
     pub fn drop_collection(&self, tenant: &str, name: &str) -> Result<bool, StoreError> {
+        self.drop_if(tenant, name, |_| Ok(()))
+    }
+
+    /// Removes a collection of one partition that was created then, has this definition, and was never written to.
+    /// Returns true if there was a collection of this name.
+    ///
+    /// # Errors
+    /// [`StoreError::Changed`] for any other collection, which stays as it is. Else as [`Store::drop_collection`].
+    pub fn drop_unwritten(
+        &self,
+        tenant: &str,
+        name: &str,
+        created: i64,
+        seen: &Definition,
+    ) -> Result<bool, StoreError> {
+        self.drop_if(tenant, name, |partitions| end_unwritten(partitions, created, seen))
+    }
+
+    /// Removes a collection, unless `condition` fails.
+    fn drop_if(
+        &self,
+        tenant: &str,
+        name: &str,
+        condition: impl FnOnce(&[Arc<Collection>]) -> Result<(), StoreError>,
+    ) -> Result<bool, StoreError> {
         let inner = &self.inner;
         inner.check_writable()?;
         inner.check_first(tenant, name)?;
@@ -94,7 +119,9 @@ impl Store {
             // A damaged collection may still be repaired: dropping it would delete what a repair needs.
             return Err(StoreError::Damaged(Box::new(damaged)));
         }
-        let Some(collection) = inner.collections.remove(tenant, name) else { return Ok(false) };
+        let Some(collection) = inner.collections.get(tenant, name) else { return Ok(false) };
+        condition(&collection)?;
+        inner.collections.remove(tenant, name);
         // Closed first: a running job must not write into a folder that is being cleared.
         for partition in collection.iter() {
             partition.close(false)?;
@@ -129,6 +156,26 @@ impl Store {
         }
         Ok(true)
     }
+}
+
+/// Lets a collection take no more writes, if it was created then, has this definition, and was never written to.
+///
+/// # Errors
+/// [`StoreError::Changed`] if it is another one.
+fn end_unwritten(partitions: &[Arc<Collection>], created: i64, seen: &Definition) -> Result<(), StoreError> {
+    // Of several partitions, some may be at other processes, which take writes meanwhile.
+    let [partition] = partitions else { return Err(StoreError::Changed) };
+    // Writes are committed under this lock: each has come before, or finds the refusal.
+    let mut core = partition.core.lock();
+    let Manifest { schema, settings, created: made, .. } = &core.manifest;
+    let is_seen = *made == created && *schema == seen.schema && *settings == seen.settings;
+    let is_whole = settings.partitions == 1;
+    // After a fault its log may hold a write that is not known here.
+    if !is_seen || !is_whole || core.position != 0 || core.refuses.is_some() {
+        return Err(StoreError::Changed);
+    }
+    (core.refuses, core.reopens) = (Some("the collection is being removed: try again".to_owned()), true);
+    Ok(())
 }
 
 /// Checks the description of a new collection, without the names of the others.

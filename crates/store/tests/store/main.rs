@@ -36,5 +36,6 @@ mod sim;
 mod since;
 mod stream;
 mod tail;
+mod unwritten;
 mod upkeep;
 mod world;

@@ -241,7 +241,7 @@ fn parameters() -> Value {
         ),
         (
             "If-Match",
-            "Write only if the event, or the definition of the collection, has one of these tags (`ETag` of a read), or `*` if there is one: else 412.",
+            "Write only if the event, or the definition of the collection, has one of these tags (`ETag` of a read), or `*` if there is one: else 412. A collection is removed with a tag only if it was never written to.",
         ),
         (
             "If-None-Match",
