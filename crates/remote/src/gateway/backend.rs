@@ -15,8 +15,8 @@ use crate::wire::described::{CollectionRef, Description};
 use crate::wire::fault::{Fault, WireDamaged};
 use meridian_backend::cluster::ScanReads;
 use meridian_backend::{
-    AuditLog, Backend, Backup, BackupOptions, Collection, Damaged, Definition, Flusher, Metric, Operation, RecordSource,
-    Records, Settings, StoreError,
+    AuditLog, Backend, Backup, BackupOptions, Collection, Damaged, Definition, Flusher, Metric, Operation,
+    RecordSource, Records, Settings, StoreError,
 };
 use meridian_model::{Background, Positions, Schema, Subscriber};
 use parking_lot::Mutex;

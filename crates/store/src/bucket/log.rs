@@ -10,7 +10,7 @@ use crate::codec::{Reader, frame, put_u8, put_u32, put_u64, unframe};
 use crate::error::StoreError;
 use crate::log::read_record;
 use crate::seams::Record;
-use crate::seams::{AppendError, Clock, LogContents, LogPlace, WriteLog};
+use crate::seams::{AppendError, Clock, LogContents, LogPlace, Removal, WriteLog};
 use meridian_model::policy::owner::{
     AppendOutcome, Link, LogGroup, ReadOutcome, Replay, ReplayStep, Rules, Writer, obsolete,
 };
@@ -296,14 +296,19 @@ impl WriteLog for BucketLog {
         }
     }
 
-    fn release(&mut self, flushed: u64) -> Result<(), StoreError> {
-        while let Some(place) = self.chain.as_ref().and_then(|chain| chain.releases(flushed)) {
-            self.delete(place)?;
-            if let Some(chain) = &mut self.chain {
-                chain.released();
-            }
+    fn release(&mut self, flushed: u64, _: Option<LogPlace>) -> Result<Option<Removal>, StoreError> {
+        let place = self.chain.as_ref().and_then(|chain| chain.releases(flushed));
+        Ok(place.map(|place| {
+            let (bucket, name) = (self.bucket.clone(), self.name(place));
+            let path = self.path(&name);
+            Box::new(move || bucket.delete(&name).map_err(StoreError::io("remove", &path))) as Removal
+        }))
+    }
+
+    fn removed(&mut self) {
+        if let Some(chain) = &mut self.chain {
+            chain.released();
         }
-        Ok(())
     }
 
     fn place(&self, flushed: u64) -> Option<LogPlace> {

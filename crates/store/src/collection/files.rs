@@ -31,7 +31,7 @@ impl Collection {
             let job = self.core.lock().next_listing_job(at);
             match job {
                 Some(job) => self.work(Work::of(job))?,
-                None => return self.core.lock().list(at),
+                None => return self.core.lock_to_commit().list(at),
             }
         }
     }

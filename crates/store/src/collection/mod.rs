@@ -365,7 +365,7 @@ impl Collection {
             return Ok(());
         }
         // One lock from reading the schema to committing the change, so that concurrent changes do not undo each other.
-        let mut core = self.core.lock();
+        let mut core = self.core.lock_to_commit();
         let Manifest { schema, settings: current, .. } = &core.manifest;
         if seen.is_some_and(|seen| seen.schema != *schema || seen.settings != *current) {
             return Err(StoreError::Changed);

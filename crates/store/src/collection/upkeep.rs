@@ -5,6 +5,7 @@ use crate::error::StoreError;
 use crate::expiry::{self, EXPIRY_EVERY_US, Expiry, ExpiryOutcome};
 use crate::ingest::partition::{CommittedWrite, Partition, Request};
 use crate::ingest::stage::Change;
+use crate::maintenance::install::install;
 use crate::maintenance::job::{Job, Output};
 use crate::options::Settings;
 use crate::panics::contained;
@@ -184,7 +185,7 @@ impl Collection {
         let mut span = observe::span(work.job.work.name());
         span.set("meridian.tenant", self.shared.tenant.clone());
         span.set("events", work.job.inputs.iter().map(|entry| u64::from(entry.part.rows)).sum::<u64>());
-        let numbered = if work.job.writes_files() { self.core.lock().claim_or_stop() } else { Ok(()) };
+        let numbered = if work.job.writes_files() { self.claim_numbers() } else { Ok(()) };
         // It works on copies that nothing shares, and writes files that nothing names yet, so a panic costs its own work
         // alone. Its parts are frozen until the outcome is installed, also that of a panic.
         let job = || self.contained(work.job.work.name(), || work.job.run(&self.shared, &self.stop));
@@ -193,6 +194,15 @@ impl Collection {
             span.fail();
         }
         work.output = Some(output);
+    }
+
+    /// Claims an epoch of file numbers, once.
+    fn claim_numbers(&self) -> Result<(), StoreError> {
+        // Looked at first: the first claim commits a manifest, and would wait for another one.
+        if self.core.lock().claimed && !self.is_halted() {
+            return Ok(());
+        }
+        self.core.lock_to_commit().claim_or_stop()
     }
 
     /// Deletes what no manifest names any more, once no snapshot of this process needs it.
@@ -207,15 +217,7 @@ impl Collection {
             self.run(&mut work);
         }
         let output = work.output.take().unwrap_or(Err(StoreError::Closed));
-        let result = {
-            let (clock, mut core) = (&self.shared.seams.clock, self.core.lock());
-            let begun = clock.elapsed();
-            // The only part of a job under the lock. It writes small files, and its duration is a metric, as writers
-            // wait for it.
-            let result = core.install(work.job, output);
-            self.shared.counters.add_install((clock.elapsed() - begun).max(0) as u64);
-            result
-        };
+        let result = install(&self.core, work.job, output);
         // The job has released its inputs: delete what only it pinned.
         self.remove_obsolete();
         self.wake.wake();

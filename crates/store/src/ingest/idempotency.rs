@@ -8,12 +8,11 @@
 
 use crate::catalog::sidecars;
 use crate::codec::hash;
-use crate::codec::{FRAME_BYTES, Reader, frame, put_i64, put_u32, put_u64, unframe};
+use crate::codec::{Reader, frame, put_i64, put_u32, put_u64, unframe};
 use crate::error::StoreError;
 use crate::ingest::digest;
 use crate::manifest::{KeysEntry, keys_name};
 use crate::seams::Objects;
-use crate::seams::objects::put_all;
 use std::collections::HashMap;
 
 const MAGIC: &[u8; 8] = b"MRDNKEYS";
@@ -115,16 +114,15 @@ impl IdempotencyKeys {
         bad
     }
 
-    /// Writes the keys up to `flushed` that no file holds, and returns the files that hold all of them. `file` numbers
-    /// a new file. Other files may be removed once a manifest names the returned ones.
-    pub(crate) fn save(
+    /// Returns the files that hold all keys up to `flushed`, and the new one among them: its name and content. `file`
+    /// numbers it. Other files may be removed once a manifest names the returned ones.
+    pub(crate) fn encode(
         &self,
-        objects: &dyn Objects,
         files: &[KeysEntry],
         flushed: u64,
         now: i64,
         file: u64,
-    ) -> Result<Vec<KeysEntry>, StoreError> {
+    ) -> (Vec<KeysEntry>, Option<(String, Vec<u8>)>) {
         // A file expires as a whole with its newest key, so files are dropped without being read.
         let mut kept: Vec<KeysEntry> = files.iter().filter(|f| now - f.newest < self.memory).cloned().collect();
         let mut fresh: Vec<(u128, RememberedWrite)> = self
@@ -143,7 +141,7 @@ impl IdempotencyKeys {
         fresh.sort_unstable_by_key(|(digest, _)| *digest);
         fresh.dedup_by_key(|(digest, _)| *digest);
         if fresh.is_empty() {
-            return Ok(kept);
+            return (kept, None);
         }
         let mut content = Vec::with_capacity(8 + fresh.len() * KEY_BYTES);
         put_u64(&mut content, fresh.len() as u64);
@@ -154,11 +152,10 @@ impl IdempotencyKeys {
             put_i64(&mut content, what.time);
             put_u64(&mut content, what.batch);
         }
-        let (name, bytes) = (keys_name(file), frame(MAGIC, VERSION, &content));
-        put_all(objects, &name, &bytes).map_err(StoreError::io("write", &objects.path(&name)))?;
+        let fresh_file = (keys_name(file), frame(MAGIC, VERSION, &content));
         let newest = fresh.iter().map(|(_, what)| what.time).max().unwrap_or(now);
         kept.push(KeysEntry { file, newest, count: fresh.len() as u64 });
-        Ok(kept)
+        (kept, Some(fresh_file))
     }
 
     /// Records that a manifest names files with all keys up to `flushed`.
@@ -167,11 +164,6 @@ impl IdempotencyKeys {
         // Keys used again since the flush have a later position and belong to the next one.
         self.unflushed.retain(|digest| keys.get(digest).is_some_and(|what| what.position > flushed));
     }
-}
-
-/// Returns the bytes of a file of `keys` keys.
-pub(crate) fn file_bytes(keys: u64) -> u64 {
-    FRAME_BYTES as u64 + 8 + keys * KEY_BYTES as u64
 }
 
 /// Reads one file of keys.

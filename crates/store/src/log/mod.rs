@@ -40,7 +40,7 @@ pub(crate) use record::read_at as read_record;
 
 use crate::error::StoreError;
 use crate::seams::Record;
-use crate::seams::{AppendError, Disk, DiskFile, LogContents, LogPlace, OpenMode, WriteLog};
+use crate::seams::{AppendError, Disk, DiskFile, LogContents, LogPlace, OpenMode, Removal, WriteLog};
 use mark::{HEAD_BYTES, Mark, Slot};
 use newest::Newest;
 use std::io;
@@ -137,8 +137,8 @@ impl WriteLog for Log {
         self.append_group(records)
     }
 
-    fn release(&mut self, flushed: u64) -> Result<(), StoreError> {
-        self.release_files(flushed)
+    fn release(&mut self, flushed: u64, _: Option<LogPlace>) -> Result<Option<Removal>, StoreError> {
+        self.release_files(flushed).map(|()| None)
     }
 
     /// Returns `None`: no other process reads what is flushed.

@@ -42,7 +42,7 @@ fn files_used_again_do_not_show_their_former_records() {
         for i in 1..=10 {
             log.append(&[record(round * 10 + i, 500)]).unwrap();
         }
-        log.release(round * 10 + 9).unwrap();
+        log.release(round * 10 + 9, None).unwrap();
     }
     // Spares are few, and only the last write is found.
     assert!(disk.files().len() <= 6, "{:?}", disk.files());
@@ -59,7 +59,7 @@ fn a_reuse_that_a_crash_undoes_is_not_taken_for_damage() {
         let disk = MemoryDisk::new();
         let (mut log, _) = open(&disk, 0);
         log.append(&[record(1, 24)]).unwrap();
-        log.release(1).unwrap();
+        log.release(1, None).unwrap();
         disk.inject(FaultKind::SyncFails, "/l", after);
         let mut written = log.append(&[record(2, 24)]);
         assert_eq!(written.is_ok(), after == 5, "{written:?}");
@@ -179,7 +179,7 @@ fn a_log_that_is_covered_leaves_nothing_to_read() {
     for position in 1..=3 {
         log.append(&[record(position, 24)]).unwrap();
     }
-    log.release(3).unwrap();
+    log.release(3, None).unwrap();
     assert_eq!((records(&disk), log.tail_bytes()), (Vec::new(), 0));
     let (mut log, found) = open(&disk, 3);
     assert!(found.records.is_empty() && found.damage.is_empty(), "{:?}", found.damage);

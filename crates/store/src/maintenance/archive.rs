@@ -2,6 +2,7 @@
 
 use crate::error::{Problem, StoreError};
 use crate::ingest::partition::Partition;
+use crate::maintenance::install::{Next, Outcome};
 use crate::maintenance::job::{Job, Work};
 use crate::maintenance::schedule::ARCHIVE_QUIET_US;
 use crate::manifest::{SegmentEntry, archive_name};
@@ -102,28 +103,31 @@ impl Partition {
         Some(self.freeze(Work::Unarchive, &[found]))
     }
 
-    /// Makes the Arrow rows the source again: the manifest records that first, then they are archived again.
-    pub(crate) fn install_unarchived(&mut self, job: &Job) -> Result<(), StoreError> {
+    /// Makes the manifest by which the Arrow rows are the source again: it records that first, then they are archived
+    /// again.
+    pub(super) fn next_unarchived(&mut self, job: &Job) -> Result<Option<Next>, StoreError> {
         let part = job.inputs.first().map(|e| e.part.clone());
-        let Some((part, segment)) = part.as_ref().and_then(|part| Some((part, part.segment()?))) else { return Ok(()) };
-        let (mut segments, Some(archive)) = (self.segments.clone(), segment.archive()) else { return Ok(()) };
+        let Some((part, segment)) = part.as_ref().and_then(|part| Some((part, part.segment()?))) else {
+            return Ok(None);
+        };
+        let (mut segments, Some(archive)) = (self.segments.clone(), segment.archive()) else { return Ok(None) };
         // Checked again under the lock: the archive may have been dropped while the job verified.
-        let Some(meta) = segments.get_mut(&part.number).filter(|_| segment.is_archive_damaged()) else { return Ok(()) };
+        let Some(meta) = segments.get_mut(&part.number).filter(|_| segment.is_archive_damaged()) else {
+            return Ok(None);
+        };
         meta.archive = None;
-        match self.save(&self.entries, &mut segments, self.manifest.flushed) {
-            Ok(manifest) => {
-                tracing::warn!(path = %archive.path().display(), "an archive is damaged: it is rewritten from the Arrow rows");
-                let detail = "a checksum of it is wrong; it is rewritten from the rows as Arrow".to_owned();
-                self.notes.push(Problem { path: archive.path().to_owned(), detail });
-                // After the manifest: a restart in between still finds either the archive or the rows named, never
-                // neither.
-                segment.drop_archive();
-                let old = std::mem::replace(&mut self.manifest, manifest);
-                self.segments = segments;
-                self.remove_sidecars(&old);
-                Ok(())
-            }
-            Err(failed) => Err(self.after_failed_commit(failed)),
+        let next = self.next_manifest(&self.entries, &mut segments, self.manifest.flushed)?;
+        Ok(Some((next, segments, Outcome::Unarchived(archive))))
+    }
+
+    /// Drops the archive, as the manifest no longer names it.
+    pub(super) fn end_unarchived(&mut self, job: &Job, archive: &Archive) {
+        tracing::warn!(path = %archive.path().display(), "an archive is damaged: it is rewritten from the Arrow rows");
+        let detail = "a checksum of it is wrong; it is rewritten from the rows as Arrow".to_owned();
+        self.notes.push(Problem { path: archive.path().to_owned(), detail });
+        // After the manifest: a restart in between still finds either the archive or the rows named, never neither.
+        if let Some(segment) = job.inputs.first().and_then(|e| e.part.segment()) {
+            segment.drop_archive();
         }
     }
 
@@ -256,35 +260,27 @@ impl Partition {
         Some(self.freeze(work, &[i]))
     }
 
-    /// Makes the archive the segment's source from now on.
-    pub(crate) fn install_archive(&mut self, job: &Job, archive: Arc<Archive>) -> Result<(), StoreError> {
+    /// Makes the manifest by which the archive is the segment's source.
+    pub(super) fn next_archived(&mut self, job: &Job, archive: Arc<Archive>) -> Result<Option<Next>, StoreError> {
         let mut segments = self.segments.clone();
-        let input = job.inputs.first().map(|e| &e.part);
-        let (Some(part), Some(meta)) = (input, input.and_then(|part| segments.get_mut(&part.number))) else {
-            return Ok(());
-        };
-        // Named first, served next: until the manifest names it, the Arrow rows are the source.
+        let input = job.inputs.first().map(|e| e.part.number);
+        let Some(meta) = input.and_then(|number| segments.get_mut(&number)) else { return Ok(None) };
         meta.archive = Some(archive.entry);
-        let saved = self.save(&self.entries, &mut segments, self.manifest.flushed);
-        match saved {
-            Ok(manifest) => {
-                // The note reported this file as damaged; the new archive has its name.
-                self.notes.retain(|note| note.path != archive.path());
-                if let Some(segment) = part.segment() {
-                    segment.set_archive(archive);
-                }
-                let old = std::mem::replace(&mut self.manifest, manifest);
-                self.segments = segments;
-                self.remove_sidecars(&old);
-                Ok(())
+        match self.next_manifest(&self.entries, &mut segments, self.manifest.flushed) {
+            Ok(next) => Ok(Some((next, segments, Outcome::Archive(archive)))),
+            Err(e) => {
+                delete(self.shared.objects.as_ref(), &archive.name);
+                Err(e)
             }
-            Err(failed) => {
-                if !failed.is_unknown() {
-                    // No manifest names it and no reader has it.
-                    delete(self.shared.objects.as_ref(), &archive.name);
-                }
-                Err(self.after_failed_commit(failed))
-            }
+        }
+    }
+
+    /// Serves the archive. Named first, served next: until the manifest names it, the Arrow rows are the source.
+    pub(super) fn end_archived(&mut self, job: &Job, archive: Arc<Archive>) {
+        // The note reported this file as damaged; the new archive has its name.
+        self.notes.retain(|note| note.path != archive.path());
+        if let Some(segment) = job.inputs.first().and_then(|e| e.part.segment()) {
+            segment.set_archive(archive);
         }
     }
 }

@@ -288,7 +288,8 @@ pub(crate) fn prepare(common: &Common, dir: &Path, mut manifest: Manifest) -> Re
     let position = manifest.flushed;
     Ok(Partition {
         shared,
-        catalog: Lineage::after(storage.catalog, manifest.version()),
+        catalog: Arc::new(Lineage::after(storage.catalog, manifest.version())),
+        is_committing: false,
         manifest,
         // Data in memory is not visible to other processes.
         claimed: ephemeral,

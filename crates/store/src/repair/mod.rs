@@ -162,7 +162,7 @@ impl PartitionRepair<'_> {
     fn prepare(&self, manifest: Manifest) -> Result<Partition, StoreError> {
         let mut partition = prepare(self.common, self.dir, manifest)?;
         let rewrite = Rewrite { disk: self.common.seams.disk.clone(), dir: self.dir.to_owned() };
-        partition.catalog = Lineage::after(Arc::new(rewrite), 0);
+        partition.catalog = Arc::new(Lineage::after(Arc::new(rewrite), 0));
         Ok(partition)
     }
 

@@ -34,7 +34,7 @@ pub use random::{Random, SeededRandom, SystemRandom};
 pub use real::{RealDisk, expect_file, not_a_file};
 pub use record::{Kind, Record};
 pub use storage::{PartitionStorage, Registry, Storage};
-pub use write_log::{AppendError, LogContents, LogPlace, WriteLog};
+pub use write_log::{AppendError, LogContents, LogPlace, Removal, WriteLog};
 
 use std::io;
 use std::path::Path;

@@ -17,7 +17,8 @@ pub use meridian_model::policy::owner::LogPlace;
 /// - **Outcomes.** [`AppendError::Clean`]: nothing of the group is in the log, nor will be; the writer may continue.
 ///   [`AppendError::Unknown`]: the next replay may return the whole group or nothing of it; the writer takes no more
 ///   until it has replayed. [`AppendError::Fenced`]: another writer has taken over; this one drops its state.
-/// - **Release.** After `release(flushed)` a replay need not return records up to `flushed`. Later records stay.
+/// - **Release.** After `release(flushed)` a replay need not return records up to `flushed`. Later records stay. What a
+///   release leaves to be removed may be removed while groups are appended.
 pub trait WriteLog: Send + Sync + std::fmt::Debug {
     /// Becomes the writer, and reads the records after a position that a manifest covers. `from` is the place that the
     /// manifest names.
@@ -26,8 +27,13 @@ pub trait WriteLog: Send + Sync + std::fmt::Debug {
     /// Appends a group and makes it durable; returns the bytes written. An empty group does nothing.
     fn append(&mut self, records: &[Record]) -> Result<u64, AppendError>;
 
-    /// Releases records that a manifest covers.
-    fn release(&mut self, flushed: u64) -> Result<(), StoreError>;
+    /// Releases records that a manifest covers, which names the place `named`. Returns the next thing to remove, if
+    /// that takes calls to another machine: the caller makes them without the lock of the partition, reports that to
+    /// [`WriteLog::removed`], and releases again.
+    fn release(&mut self, flushed: u64, named: Option<LogPlace>) -> Result<Option<Removal>, StoreError>;
+
+    /// Accepts that the last removal is done.
+    fn removed(&mut self) {}
 
     /// Returns where a replay after `flushed` begins, to be recorded in a manifest that covers writes up to there.
     /// `None` if the log finds the place itself.
@@ -67,6 +73,9 @@ pub trait WriteLog: Send + Sync + std::fmt::Debug {
         Vec::new()
     }
 }
+
+/// Calls that remove what a log has released.
+pub type Removal = Box<dyn FnOnce() -> Result<(), StoreError> + Send>;
 
 /// The content of a log.
 #[derive(Debug, Default)]

@@ -130,7 +130,7 @@ impl Store {
         if inner.common.storage.registry().is_some() {
             // The first commit is the drop: from here on the collection does not exist for any process.
             for partition in collection.iter() {
-                let ended = partition.core.lock().catalog.end();
+                let ended = partition.core.lock_to_commit().catalog.end();
                 // The remains of the other partitions reach no reader, and are cleared whether or not this is recorded.
                 if let Err(failed) = ended
                     && partition.partition() == 0

@@ -71,7 +71,7 @@ impl Inner {
         let (tenant, name) = (partition.tenant(), partition.name());
         let mut retyped = partition.close(false).map(|()| false);
         {
-            let mut core = partition.core.lock();
+            let mut core = partition.core.lock_to_commit();
             // From here on nothing is logged: a write would have the columns of the former schema.
             (core.refuses, core.reopens) = (Some("the schema is being replaced: try again".to_owned()), true);
             // A write may have come since the first check.

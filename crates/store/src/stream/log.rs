@@ -13,7 +13,7 @@ use super::publish::{Failure, NextMessage, publish};
 use super::{Stream, Streams};
 use crate::error::StoreError;
 use crate::seams::Record;
-use crate::seams::{AppendError, LogContents, LogPlace, Seams, WriteLog};
+use crate::seams::{AppendError, LogContents, LogPlace, Removal, Seams, WriteLog};
 use bytes::Bytes;
 use meridian_model::Invalid;
 use meridian_model::policy::lease::next_epoch;
@@ -47,6 +47,8 @@ pub(crate) struct StreamLog {
     position: u64,
     /// Groups that no manifest covers, oldest first.
     held: VecDeque<HeldMessages>,
+    /// Messages below the first number are removed. Those below the second may be, by the last removal.
+    purged: (u64, u64),
 }
 
 impl StreamLog {
@@ -69,6 +71,7 @@ impl StreamLog {
             state: State::Closed,
             position: 0,
             held: VecDeque::new(),
+            purged: (0, 0),
         }
     }
 
@@ -122,7 +125,7 @@ impl StreamLog {
         self.streams.delete(&self.name(self.generation)).map_err(self.failed("remove"))?;
         let (old, position) = (self.generation, self.position);
         let stream = self.make(&self.name(old + 1))?;
-        self.generation = old + 1;
+        (self.generation, self.purged) = (old + 1, (0, 0));
         // The same bytes in each attempt, so that a record whose answer was lost is found again.
         let end = End { position, before: 0, epoch: epoch.saturating_sub(1), emptied: false, held: Vec::new() };
         match self.fence(stream, 0, &end) {
@@ -260,6 +263,7 @@ impl WriteLog for StreamLog {
         let from = from.unwrap_or(LogPlace::FIRST);
         (self.generation, self.state, self.position) = (from.epoch, State::Closed, flushed);
         self.held.clear();
+        self.purged = (0, 0);
         if let Some(before) = self.generation.checked_sub(1) {
             self.streams.delete(&self.name(before)).map_err(self.failed("remove"))?;
         }
@@ -325,7 +329,7 @@ impl WriteLog for StreamLog {
         Ok(bytes)
     }
 
-    fn release(&mut self, flushed: u64) -> Result<(), StoreError> {
+    fn release(&mut self, flushed: u64, named: Option<LogPlace>) -> Result<Option<Removal>, StoreError> {
         while self.held.front().is_some_and(|held| held.last_position <= flushed) {
             self.held.pop_front();
         }
@@ -333,15 +337,25 @@ impl WriteLog for StreamLog {
             State::Writing(writer) | State::Cut(writer) => {
                 // The last message stays: it shows which positions and which epoch were assigned.
                 let below = self.held.front().map_or(writer.sequence, |held| held.sequence.min(writer.sequence));
-                writer.stream.purge(below).map_err(StoreError::io("purge", Path::new(&self.streams.place())))
+                self.purged.1 = below;
+                if self.purged.0 == below {
+                    return Ok(None);
+                }
+                let (stream, place) = (writer.stream.clone(), self.streams.place());
+                Ok(Some(Box::new(move || stream.purge(below).map_err(StoreError::io("purge", Path::new(&place))))))
             }
-            State::Broken(_, broken) if flushed >= self.position => {
+            // It may have broken after the manifest was made: then that names no next generation.
+            State::Broken(_, broken) if named.is_some_and(|named| named.epoch > self.generation) => {
                 *broken = LogBreak::Flushed;
-                self.renew()
+                self.renew().map(|()| None)
             }
             // The groups of a fenced writer are the new writer's to release.
-            State::Broken(..) | State::Closed | State::Stopped(_) | State::Fenced(_) => Ok(()),
+            State::Broken(..) | State::Closed | State::Stopped(_) | State::Fenced(_) => Ok(None),
         }
+    }
+
+    fn removed(&mut self) {
+        self.purged.0 = self.purged.1;
     }
 
     fn place(&self, flushed: u64) -> Option<LogPlace> {

@@ -1,23 +1,44 @@
-//! The lock of a partition. A panic under it may leave a change half made, and then nothing changes the partition any
-//! more.
+//! The lock of a partition, and that of its manifests. A panic under one may leave a change half made, and then nothing
+//! changes the partition any more.
+//!
+//! A manifest is made from the one before, so there is one at a time. Its commit takes calls to the disk or the bucket,
+//! for which writers must not wait: so it has a lock of its own, which is taken before that of the partition.
 
 use super::Partition;
 use parking_lot::{Mutex, MutexGuard};
 use std::ops::{Deref, DerefMut};
 
-/// A partition and its lock.
+/// A partition and its locks.
 #[derive(Debug)]
-pub(crate) struct PartitionLock(Mutex<Partition>);
+pub(crate) struct PartitionLock {
+    partition: Mutex<Partition>,
+    /// Held while a manifest is made, committed and installed.
+    commits: Mutex<()>,
+}
 
 impl PartitionLock {
     pub(crate) fn new(partition: Partition) -> PartitionLock {
-        PartitionLock(Mutex::new(partition))
+        PartitionLock { partition: Mutex::new(partition), commits: Mutex::new(()) }
     }
 
     /// Locks the partition. If this thread panics before the guard is dropped, the partition is
     /// [halted](Partition::halt).
     pub(crate) fn lock(&self) -> PartitionGuard<'_> {
-        PartitionGuard { partition: self.0.lock(), panicked_before: std::thread::panicking() }
+        PartitionGuard { partition: self.partition.lock(), panicked_before: std::thread::panicking(), _commits: None }
+    }
+
+    /// Locks the partition for a change that commits a manifest under the lock: no other one is being committed.
+    pub(crate) fn lock_to_commit(&self) -> PartitionGuard<'_> {
+        let commits = self.commits.lock();
+        let mut guard = self.lock();
+        guard._commits = Some(commits);
+        guard
+    }
+
+    /// Keeps other manifests out, without the lock of the partition. If this thread panics before the guard is dropped,
+    /// the partition is [halted](Partition::halt): what was committed may not be installed.
+    pub(crate) fn lock_commits(&self) -> CommitsGuard<'_> {
+        CommitsGuard { lock: self, panicked_before: std::thread::panicking(), _commits: self.commits.lock() }
     }
 }
 
@@ -26,6 +47,7 @@ pub(crate) struct PartitionGuard<'a> {
     partition: MutexGuard<'a, Partition>,
     /// Whether the thread panicked already when it took the lock: then it did so elsewhere.
     panicked_before: bool,
+    _commits: Option<MutexGuard<'a, ()>>,
 }
 
 impl Deref for PartitionGuard<'_> {
@@ -46,6 +68,21 @@ impl Drop for PartitionGuard<'_> {
     fn drop(&mut self) {
         if !self.panicked_before && std::thread::panicking() {
             self.partition.halt();
+        }
+    }
+}
+
+/// Keeps other manifests out.
+pub(crate) struct CommitsGuard<'a> {
+    lock: &'a PartitionLock,
+    panicked_before: bool,
+    _commits: MutexGuard<'a, ()>,
+}
+
+impl Drop for CommitsGuard<'_> {
+    fn drop(&mut self) {
+        if !self.panicked_before && std::thread::panicking() {
+            self.lock.lock().halt();
         }
     }
 }

@@ -66,6 +66,10 @@ impl Partition {
 
     /// Writes a manifest, and its copy if an ephemeral collection keeps its definition.
     pub(crate) fn write_manifest(&self, manifest: &Manifest) -> Result<(), CommitError> {
+        if self.is_committing {
+            // It would lack what the other one names. Callers hold the lock of commits, so none comes here.
+            return Err(CommitError::Clean(StoreError::Busy("a manifest is being committed: try again".to_owned())));
+        }
         // The catalog decides which process owns the collection: a commit that does not follow the current version is
         // refused there.
         let bytes = self.catalog.commit(manifest)?;

@@ -8,9 +8,11 @@ mod commit;
 mod import;
 mod lock;
 mod manifest;
+mod next;
 mod sidecars;
 
 pub(crate) use lock::PartitionLock;
+pub(crate) use next::NextManifest;
 
 use crate::catalog::lineage::Lineage;
 use crate::error::{Problem, StoreError};
@@ -45,7 +47,9 @@ pub(crate) struct Partition {
     pub(crate) shared: Arc<Shared>,
     pub(crate) manifest: Manifest,
     /// Commits manifests.
-    pub(crate) catalog: Lineage,
+    pub(crate) catalog: Arc<Lineage>,
+    /// Whether a manifest is being committed, without the lock: no other may be made from the present one.
+    pub(crate) is_committing: bool,
     /// Whether file numbers belong to an epoch that this process has committed.
     pub(crate) claimed: bool,
     /// Where the manifest of an ephemeral collection survives a restart; `None` if it is with the data.

@@ -1,4 +1,4 @@
-//! Saves which rows are dead or hidden.
+//! The files beside a manifest that say which rows are dead or hidden.
 
 use super::Partition;
 use crate::catalog::sidecars::{encode_dead, encode_hidden, sidecars};
@@ -7,20 +7,19 @@ use crate::manifest::{Manifest, SegmentEntry, dead_name, hidden_name};
 use crate::part::Entry;
 use crate::part::dead::DeadRows;
 use crate::part::removal::delete;
-use crate::seams::objects::put_all;
 use meridian_model::{Invalid, Seq};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 impl Partition {
-    /// Writes the dead rows of segments that changed since the last save, all into one file. Returns whether there were
-    /// any.
-    pub(crate) fn save_dead(
+    /// Returns a file with the dead rows of the segments whose rows changed since the last manifest: its name and
+    /// content. `segments` get its number.
+    pub(crate) fn dead_file(
         &self,
         entries: &[Entry],
         segments: &mut BTreeMap<u64, SegmentEntry>,
         flushed: u64,
-    ) -> Result<bool, StoreError> {
+    ) -> Result<Option<(String, Vec<u8>)>, StoreError> {
         let last = Seq::end_of(flushed);
         let mut changed = Vec::new();
         for e in entries.iter().filter(|e| e.dead.count() > 0) {
@@ -33,9 +32,9 @@ impl Partition {
             }
         }
         if changed.is_empty() {
-            return Ok(false);
+            return Ok(None);
         }
-        // One file for all segments of a save: a sync costs more than the bytes.
+        // One file for all segments of a manifest: a sync costs more than the bytes.
         let file = self.shared.number_file();
         let mut marks = Vec::with_capacity(changed.len());
         for (e, count) in changed {
@@ -43,16 +42,17 @@ impl Partition {
             marks.push((meta.file, e.dead.encode(last).map_err(Invalid::new)?));
             meta.dead = Some((file, count));
         }
-        self.write_sidecar(&dead_name(file), &encode_dead(&marks)).map(|()| true)
+        Ok(Some((dead_name(file), encode_dead(&marks))))
     }
 
-    /// Writes the hidden rows of all segments into one file, in collections of mode `latest`.
-    pub(crate) fn save_hidden(
+    /// Returns a file with the hidden rows of all segments, in collections of mode `latest`: its number, name and
+    /// content.
+    pub(crate) fn hidden_file(
         &self,
         entries: &[Entry],
         segments: &BTreeMap<u64, SegmentEntry>,
         flushed: u64,
-    ) -> Result<Option<u64>, StoreError> {
+    ) -> Result<Option<(u64, String, Vec<u8>)>, StoreError> {
         let some: Vec<_> = entries
             .iter()
             .filter(|e| !e.hidden.is_empty())
@@ -64,14 +64,7 @@ impl Partition {
         let encode = |(segment, hidden): (u64, &Arc<DeadRows>)| Ok((segment, hidden.encode(Seq::end_of(flushed))?));
         let marks = some.into_iter().map(encode).collect::<Result<Vec<_>, String>>().map_err(Invalid::new)?;
         let file = self.shared.number_file();
-        self.write_sidecar(&hidden_name(file), &encode_hidden(&marks))?;
-        Ok(Some(file))
-    }
-
-    fn write_sidecar(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
-        self.shared.counters.add_sidecar_bytes(bytes.len() as u64);
-        let objects = self.shared.objects.as_ref();
-        put_all(objects, name, bytes).map(|_| ()).map_err(StoreError::io("write", &objects.path(name)))
+        Ok(Some((file, hidden_name(file), encode_hidden(&marks))))
     }
 
     /// Removes files of dead rows and keys that the manifest no longer names.

@@ -15,6 +15,7 @@ use arrow_array::ArrayRef;
 use bytes::Bytes;
 use meridian_formats::{GeoParquetWriter, RestFile as Directory, WriteError};
 use meridian_model::{Schema, Seq};
+use parking_lot::Mutex;
 use parquet::errors::ParquetError;
 use parquet::file::reader::{ChunkReader, Length};
 use std::io::{self, Read, Write};
@@ -120,7 +121,7 @@ impl Write for Sink {
 /// An open archive.
 #[derive(Debug)]
 pub(crate) struct Archive {
-    pages: Pages,
+    open: Arc<OpenArchive>,
     directory: Directory,
     pub(crate) entry: ArchiveEntry,
     pub(crate) name: String,
@@ -152,7 +153,7 @@ impl Archive {
             sick: Arc::default(),
         };
         let read = |e: ParquetError| corrupt(format!("its directory does not read: {e}"));
-        let directory = Directory::load(&Pages(Arc::new(open.clone()))).map_err(read)?;
+        let directory = Directory::load(&Pages::of(&Arc::new(open.clone()))).map_err(read)?;
         let checksums = directory.note(CHECKSUMS_NOTE).ok_or_else(|| corrupt("it has no checksums".to_owned()))?;
         let stretches = entry.directory.div_ceil(CHECKED_BYTES) as usize;
         open.crcs =
@@ -162,7 +163,7 @@ impl Archive {
         }
         // Not read again.
         open.tail = Bytes::new();
-        Ok(Archive { pages: Pages(Arc::new(open)), directory, entry, name: name.to_owned() })
+        Ok(Archive { open: Arc::new(open), directory, entry, name: name.to_owned() })
     }
 
     /// Opens a file that no manifest describes: its directory records where it begins. Only the checksums of the pages
@@ -182,11 +183,11 @@ impl Archive {
     /// Returns true if a read found damage.
     pub(crate) fn is_damaged(&self) -> bool {
         // Relaxed: the flag is only ever set, and maintenance that misses it sees it at its next check.
-        self.pages.0.sick.load(Ordering::Relaxed)
+        self.open.sick.load(Ordering::Relaxed)
     }
 
     pub(crate) fn path(&self) -> &Path {
-        &self.pages.0.path
+        &self.open.path
     }
 
     pub(crate) fn rows(&self) -> u32 {
@@ -204,12 +205,12 @@ impl Archive {
 
     /// Returns the values of the columns of [`Archive::family`] in one chunk.
     pub(crate) fn columns(&self, chunk: u32, column: usize) -> Result<Vec<ArrayRef>, StoreError> {
-        self.directory.read(self.pages.clone(), column, self.rows_of(chunk)).map_err(|e| self.error(e))
+        self.pages(|pages| self.directory.read(pages, column, self.rows_of(chunk)))
     }
 
     /// Returns the sequence numbers of one chunk.
     pub(crate) fn seqs(&self, chunk: u32) -> Result<Vec<u64>, StoreError> {
-        self.directory.seqs(self.pages.clone(), self.rows_of(chunk)).map_err(|e| self.error(e))
+        self.pages(|pages| self.directory.seqs(pages, self.rows_of(chunk)))
     }
 
     fn rows_of(&self, chunk: u32) -> Range<u32> {
@@ -217,20 +218,17 @@ impl Archive {
         from..self.rows().min(from.saturating_add(CHUNK_ROWS))
     }
 
-    /// Returns the library's error, or the disk error or checksum mismatch that caused it.
-    fn error(&self, error: ParquetError) -> StoreError {
-        match error {
-            ParquetError::External(inner) => match inner.downcast::<StoreError>() {
-                Ok(ours) => *ours,
-                Err(other) => StoreError::corrupt(self.path(), other.to_string()),
-            },
-            other => StoreError::corrupt(self.path(), other.to_string()),
-        }
+    /// Reads pages through the library. Its error is a text, so that of the file is kept beside it: a bucket that does
+    /// not answer is no damage.
+    fn pages<T>(&self, read: impl FnOnce(Pages) -> Result<T, ParquetError>) -> Result<T, StoreError> {
+        let pages = Pages::of(&self.open);
+        let failed = pages.failed.clone();
+        read(pages).map_err(|e| failed.lock().take().unwrap_or_else(|| StoreError::corrupt(self.path(), e.to_string())))
     }
 
     /// Verifies every checksum.
     pub(crate) fn verify(&self) -> Vec<StoreError> {
-        let open = &self.pages.0;
+        let open = &self.open;
         let stretch = |i: usize| {
             let from = i as u64 * CHECKED_BYTES;
             open.read(from..(from + CHECKED_BYTES).min(open.entry.directory)).err()
@@ -271,7 +269,17 @@ impl ChunkReader for UncheckedFile {
 
 /// The bytes of an archive, verified as the Parquet library reads them.
 #[derive(Debug, Clone)]
-struct Pages(Arc<OpenArchive>);
+struct Pages {
+    open: Arc<OpenArchive>,
+    /// Why the file could not be read.
+    failed: Arc<Mutex<Option<StoreError>>>,
+}
+
+impl Pages {
+    fn of(open: &Arc<OpenArchive>) -> Pages {
+        Pages { open: open.clone(), failed: Arc::default() }
+    }
+}
 
 #[derive(Debug, Clone)]
 struct OpenArchive {
@@ -310,7 +318,7 @@ impl OpenArchive {
 
 impl Length for Pages {
     fn len(&self) -> u64 {
-        self.0.entry.bytes
+        self.open.entry.bytes
     }
 }
 
@@ -318,13 +326,13 @@ impl ChunkReader for Pages {
     type T = Box<dyn Read + Send>;
 
     fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
-        let end = if start < self.0.entry.directory { self.0.entry.directory } else { self.0.entry.bytes };
+        let end = if start < self.open.entry.directory { self.open.entry.directory } else { self.open.entry.bytes };
         let bytes = self.get_bytes(start, end.saturating_sub(start) as usize)?;
         Ok(Box::new(io::Cursor::new(bytes)))
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
-        let open = &self.0;
+        let open = &self.open;
         let (directory, end) = (open.entry.directory, start.saturating_add(length as u64));
         if start >= directory {
             let range = (start - directory) as usize..(end - directory) as usize;
@@ -336,7 +344,11 @@ impl ChunkReader for Pages {
         if end > directory {
             return Err(ParquetError::EOF(format!("the bytes {start} to {end} run into its directory")));
         }
-        open.read(start..end).map_err(|e| ParquetError::External(Box::new(e)))
+        open.read(start..end).map_err(|e| {
+            let text = ParquetError::General(e.to_string());
+            *self.failed.lock() = Some(e);
+            text
+        })
     }
 }
 

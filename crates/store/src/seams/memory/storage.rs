@@ -7,7 +7,7 @@ use crate::error::StoreError;
 use crate::manifest::Manifest;
 use crate::seams::{
     AppendError, Catalog, CommitError, LogContents, LogPlace, Newest, Object, ObjectWriter, Objects, PartitionStorage,
-    Proof, Record, Storage, WriteLog,
+    Proof, Record, Removal, Storage, WriteLog,
 };
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -226,14 +226,14 @@ impl WriteLog for MemoryLog {
         }
     }
 
-    fn release(&mut self, flushed: u64) -> Result<(), StoreError> {
+    fn release(&mut self, flushed: u64, _: Option<LogPlace>) -> Result<Option<Removal>, StoreError> {
         let mut state = self.state.lock();
         if state.writer == self.writer {
             // The last record stays, because it shows which positions were assigned.
             let last = state.records.last().map_or(0, |record| record.position);
             state.records.retain(|record| record.position > flushed || record.position == last);
         }
-        Ok(())
+        Ok(None)
     }
 
     fn oldest(&self, flushed: u64) -> Option<i64> {

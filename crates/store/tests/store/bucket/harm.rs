@@ -359,6 +359,11 @@ fn an_object_that_is_gone_when_a_block_of_it_is_read_is_damage() {
         // It keeps no extents, so each block is read from the bucket.
         let reader = Store::open_read_only(options(), seams(), Arc::new(bucket.clone())).unwrap();
         let snapshot = reader.collection("t", "c").unwrap().snapshot();
+        // A bucket that does not answer is none.
+        bucket.cut(true);
+        let error = readable(&snapshot).1.remove(0);
+        assert!(matches!(error, StoreError::Io { .. }), "{error:?}");
+        bucket.cut(false);
         let segments = bucket.objects().into_iter().filter(|(name, _)| name.contains("/segments/"));
         segments.for_each(|(name, _)| bucket.harm(&name, None));
         let errors = [readable(&snapshot).1.remove(0), snapshot.find("w1-0").map(drop).unwrap_err()];

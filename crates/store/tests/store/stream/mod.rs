@@ -3,6 +3,7 @@
 
 mod bytes;
 mod faults;
+mod installs;
 mod lies;
 mod pauses;
 mod retries;
