@@ -1,5 +1,8 @@
-"""How long an acknowledgement takes at half of the cluster's load, beside bare NATS at the same rate with the same bytes and replicas."""
+"""How long an acknowledgement takes at half of the cluster's load, beside bare NATS at the same rate with the same bytes and replicas.
 
+Large bodies also with the bucket, and with everything, in memory: log and bucket share one disk here, and wait for each other's syncs."""
+
+import contextlib
 import datetime
 import pathlib
 import subprocess
@@ -18,6 +21,10 @@ SIZES = ("1 KB", "100 KB")
 # At half of the load few are needed at a time; none must wait for another.
 CONNECTIONS = 32
 FIRST = 10_000_000
+# Where a cluster keeps its files, and whether the bucket alone or everything is in memory.
+MEMORY = "/dev/shm"
+ON_DISK, BUCKET_IN_MEMORY, IN_MEMORY = "one disk", "bucket in memory", "all in memory"
+PLACES = {"1 KB": (ON_DISK,), "100 KB": (ON_DISK, BUCKET_IN_MEMORY, IN_MEMORY)}
 
 
 def arrow(events):
@@ -41,19 +48,30 @@ def times(ended):
     return {"p50_ms": percentile(taken, 50), "p99_ms": percentile(taken, 99), "answers": len(taken), "others": len(ended) - len(taken)}
 
 
-def of_cluster(replicas, body, rate, options):
+@contextlib.contextmanager
+def folder_in(place):
+    """A folder for the files of a cluster or of servers."""
+    with contextlib.ExitStack() as stack:
+        made = lambda where: pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-cluster-", dir=where)))
+        folder = made(MEMORY if place == IN_MEMORY else None)
+        if place == BUCKET_IN_MEMORY:
+            (folder / "bucket").symlink_to(made(MEMORY))
+        yield folder
+
+
+def of_cluster(replicas, body, rate, place, options):
     """At a rate; without one, half of what the producers reach."""
-    with tempfile.TemporaryDirectory(prefix="bench-cluster-") as folder, Cluster(pathlib.Path(folder), replicas, "nats") as cluster:
+    with folder_in(place) as folder, Cluster(folder, replicas, "nats") as cluster:
         meridian(cluster, "create", "events", "--schema", SCHEMA)
-        given = (cluster.port, pathlib.Path(folder), "/collections/events/items", "application/vnd.apache.arrow.stream", body)
+        given = (cluster.port, folder, "/collections/events/items", "application/vnd.apache.arrow.stream", body)
         full = flood(*given, FIRST, options.seconds, PRODUCERS)
         rate = rate or len(acknowledged(full)) / options.seconds / 2
         return {"system": f"cluster R{replicas}", "rate": rate, **times(flood(*given, FIRST + len(full), 2 * options.seconds, CONNECTIONS, rate))}
 
 
-def of_nats(replicas, body, rate, options):
+def of_nats(replicas, body, rate, place, options):
     """The same bytes at the same rate."""
-    with tempfile.TemporaryDirectory(prefix="bench-cluster-") as folder, Bare(pathlib.Path(folder), replicas) as bare:
+    with folder_in(place) as folder, Bare(folder, replicas) as bare:
         argv = [nats_cli(TARGET), "--server", bare.url, "bench", "js", "pub", "sync", "bench.events", "--create", "--purge", "--stream", "bench", "--storage", "file", "--maxbytes", "6GB",
                 "--replicas", replicas, "--clients", 1, "--msgs", 50, "--size", f"{len(body)}B", "--no-progress"]
         for _ in range(5):
@@ -64,7 +82,7 @@ def of_nats(replicas, body, rate, options):
         else:
             sys.exit(f"bench: nats bench: {run.stderr[-400:]}")
         port = int(bare.url.split(",")[0].rsplit(":", 1)[1])
-        return {"system": f"NATS R{replicas}", "rate": rate, **times(flood(port, pathlib.Path(folder), "bench.events", None, body, FIRST, 2 * options.seconds, CONNECTIONS, rate))}
+        return {"system": f"NATS R{replicas}", "rate": rate, **times(flood(port, folder, "bench.events", None, body, FIRST, 2 * options.seconds, CONNECTIONS, rate))}
 
 
 def latency(options):
@@ -73,17 +91,17 @@ def latency(options):
     for number in range(options.rounds):
         for size in SIZES:
             body = arrow(BATCHES[size])
-            for replicas in (1, 3):
-                ours = of_cluster(replicas, body, rates.get((size, replicas)), options)
+            for replicas, place in ((replicas, place) for replicas in (1, 3) for place in PLACES[size]):
+                ours = of_cluster(replicas, body, rates.get((size, replicas)), place, options)
                 rates[size, replicas] = ours["rate"]
-                theirs = of_nats(replicas, body, ours["rate"], options)
+                theirs = of_nats(replicas, body, ours["rate"], place, options)
                 for one in (ours, theirs):
-                    say(f"{size}, {one['system']}: {one['rate']:.0f}/s, p50 {one['p50_ms']:.1f} ms, p99 {one['p99_ms']:.1f} ms, {one['others']} not acknowledged")
-                    rounds.append({"size": size, "round": number, "body_bytes": len(body), **one})
+                    say(f"{size}, {one['system']}, {place}: {one['rate']:.0f}/s, p50 {one['p50_ms']:.1f} ms, p99 {one['p99_ms']:.1f} ms, {one['others']} not acknowledged")
+                    rounds.append({"size": size, "place": place, "round": number, "body_bytes": len(body), **one})
     middle = {}
     for one in rounds:
-        middle.setdefault((one["size"], one["system"]), []).append(one)
+        middle.setdefault((one["size"], one["place"], one["system"]), []).append(one)
     def of(ones, key):
         return median([one[key] for one in ones])
 
-    return {"rounds": rounds, "median": [{"size": size, "system": system, **{key: of(ones, key) for key in ("rate", "p50_ms", "p99_ms")}} for (size, system), ones in middle.items()]}
+    return {"rounds": rounds, "median": [{"size": size, "place": place, "system": system, **{key: of(ones, key) for key in ("rate", "p50_ms", "p99_ms")}} for (size, place, system), ones in middle.items()]}

@@ -91,15 +91,15 @@ def overload(found):
 
 def latency(found):
     """Acknowledgements at half of the load."""
-    of = {(one["size"], one["system"]): one for one in found["median"]}
+    of = {(one["size"], one["place"], one["system"]): one for one in found["median"]}
     lines = []
     for size in dict.fromkeys(one["size"] for one in found["median"]):
-        for replicas in (1, 3):
-            ours, theirs = of[size, f"cluster R{replicas}"], of[size, f"NATS R{replicas}"]
-            lines.append([size, str(replicas), f"{ours['rate']:.0f}", f"{ours['p50_ms']:.1f} / {ours['p99_ms']:.1f}", f"{theirs['p50_ms']:.1f} / {theirs['p99_ms']:.1f}", f"{ours['p99_ms'] / theirs['p99_ms']:.1f}x"])
+        for replicas, place in ((replicas, place) for replicas in (1, 3) for place in dict.fromkeys(one["place"] for one in found["median"] if one["size"] == size)):
+            ours, theirs = of[size, place, f"cluster R{replicas}"], of[size, place, f"NATS R{replicas}"]
+            lines.append([size, str(replicas), place, f"{ours['rate']:.0f}", f"{ours['p50_ms']:.1f} / {ours['p99_ms']:.1f}", f"{theirs['p50_ms']:.1f} / {theirs['p99_ms']:.1f}", f"{ours['p99_ms'] / theirs['p99_ms']:.1f}x"])
     return ["### Acknowledgements at half of the load", "", "Arrow bodies at half of the rate that two producers reach with one in flight each, open loop, beside the same bytes published to bare NATS at the same rate. "
             "Times count from when a batch was due.", "",
-            *table(["body", "replicas", "batches/s", "cluster p50 / p99, ms", "NATS p50 / p99, ms", "p99, cluster/NATS"], lines)]
+            *table(["body", "replicas", "files", "batches/s", "cluster p50 / p99, ms", "NATS p50 / p99, ms", "p99, cluster/NATS"], lines)]
 
 
 def spacetime(found):

@@ -13,7 +13,7 @@ MEDIAN_MAX, ERROR_MAX, RANK_MIN = 0.20, 0.50, 0.80
 DEFINITIONS = [
     "Accumulo's test of scan servers (2022) with real owners, gateways, scan servers and selector. Processor time and storage are slept, by costs that are fitted to D806, D816 and D824 alone "
     "(`bench/studies/scan-forecast.toml`); each server has eight such cores, all servers share three storage nodes. All waits, busy timeouts too, take 20 times as long as the study's, those of small scans by servers "
-    "100 times; figures are in the study's own time. Decision 063 says what is real.",
+    "200 times; figures are in the study's own time. Decision 063 says what is real.",
     "",
     "- **busy**: busy answers that a probe of as many scans as the study's sees. All clients are counted, not one probe.",
     "- **cache**: share of blocks that scan servers found in memory, for real. What is missing costs no modelled time: the study had no cache of data.",
