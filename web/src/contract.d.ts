@@ -2153,11 +2153,11 @@ export interface ScanReads {
    */
   hedges: number;
   /**
-   * Questions that went to the owner, as there was no scan server, in sum.
+   * Questions that went to the owner, in sum: there was no scan server, none could be reached, or all refused.
    */
   fallbacks: number;
   /**
-   * Questions that were refused, as there was no scan server, in sum.
+   * Questions that got 503 for one of these reasons, in sum: the owner was not to answer, or took no more.
    */
   refused: number;
 }

@@ -2601,13 +2601,13 @@ export interface components {
             hedges: number;
             /**
              * Format: uint64
-             * @description Questions that went to the owner, as there was no scan server, in sum.
+             * @description Questions that went to the owner, in sum: there was no scan server, none could be reached, or all refused.
              * @default 0
              */
             fallbacks: number;
             /**
              * Format: uint64
-             * @description Questions that were refused, as there was no scan server, in sum.
+             * @description Questions that got 503 for one of these reasons, in sum: the owner was not to answer, or took no more.
              * @default 0
              */
             refused: number;
@@ -3140,7 +3140,7 @@ export interface components {
         "Meridian-Timeout": string;
         /** @description Position of a write, as the header `Meridian-Position` of its answer has it: the response shows at least that. A server of a cluster that has not got it waits for it, until the deadline and 60 s at most by default, and answers 503 then. Another server has every write, and answers 503 at once. */
         "Meridian-After": string;
-        /** @description Write only if the event, or the definition of the collection, has one of these tags (`ETag` of a read), or `*` if there is one: else 412. */
+        /** @description Write only if the event, or the definition of the collection, has one of these tags (`ETag` of a read), or `*` if there is one: else 412. A collection is removed with a tag only if it was never written to. */
         "If-Match": string;
         /** @description Tags (`ETag` of earlier responses). A read of the same state is answered with 304. A write is done only if the event has none of them; `*`: if there is no such event or collection. Else 412. */
         "If-None-Match": string;
@@ -3390,7 +3390,10 @@ export interface operations {
     deleteCollection: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description Write only if the event, or the definition of the collection, has one of these tags (`ETag` of a read), or `*` if there is one: else 412. A collection is removed with a tag only if it was never written to. */
+                "If-Match"?: components["parameters"]["If-Match"];
+            };
             path: {
                 /** @description Name of the collection. */
                 c: components["parameters"]["c"];
@@ -3416,7 +3419,7 @@ export interface operations {
                 confirm?: components["parameters"]["confirm"];
             };
             header?: {
-                /** @description Write only if the event, or the definition of the collection, has one of these tags (`ETag` of a read), or `*` if there is one: else 412. */
+                /** @description Write only if the event, or the definition of the collection, has one of these tags (`ETag` of a read), or `*` if there is one: else 412. A collection is removed with a tag only if it was never written to. */
                 "If-Match"?: components["parameters"]["If-Match"];
             };
             path: {
@@ -3768,7 +3771,7 @@ export interface operations {
                 "Content-Crs"?: components["parameters"]["Content-Crs"];
                 /** @description `handling=lenient` accepts a body, drops heights and ids that cannot be stored, and counts them. */
                 Prefer?: components["parameters"]["Prefer"];
-                /** @description Write only if the event, or the definition of the collection, has one of these tags (`ETag` of a read), or `*` if there is one: else 412. */
+                /** @description Write only if the event, or the definition of the collection, has one of these tags (`ETag` of a read), or `*` if there is one: else 412. A collection is removed with a tag only if it was never written to. */
                 "If-Match"?: components["parameters"]["If-Match"];
                 /** @description Tags (`ETag` of earlier responses). A read of the same state is answered with 304. A write is done only if the event has none of them; `*`: if there is no such event or collection. Else 412. */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
@@ -3810,7 +3813,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Write only if the event, or the definition of the collection, has one of these tags (`ETag` of a read), or `*` if there is one: else 412. */
+                /** @description Write only if the event, or the definition of the collection, has one of these tags (`ETag` of a read), or `*` if there is one: else 412. A collection is removed with a tag only if it was never written to. */
                 "If-Match"?: components["parameters"]["If-Match"];
                 /** @description Tags (`ETag` of earlier responses). A read of the same state is answered with 304. A write is done only if the event has none of them; `*`: if there is no such event or collection. Else 412. */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
@@ -3843,7 +3846,7 @@ export interface operations {
                 "Content-Crs"?: components["parameters"]["Content-Crs"];
                 /** @description `handling=lenient` accepts a body, drops heights and ids that cannot be stored, and counts them. */
                 Prefer?: components["parameters"]["Prefer"];
-                /** @description Write only if the event, or the definition of the collection, has one of these tags (`ETag` of a read), or `*` if there is one: else 412. */
+                /** @description Write only if the event, or the definition of the collection, has one of these tags (`ETag` of a read), or `*` if there is one: else 412. A collection is removed with a tag only if it was never written to. */
                 "If-Match"?: components["parameters"]["If-Match"];
                 /** @description Tags (`ETag` of earlier responses). A read of the same state is answered with 304. A write is done only if the event has none of them; `*`: if there is no such event or collection. Else 412. */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
