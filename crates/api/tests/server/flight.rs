@@ -217,7 +217,12 @@ fn cells_and_tracks_are_those_of_http() {
     assert_eq!(found, counts.iter().map(|count| count.as_i64().unwrap()).collect::<Vec<_>>());
     let track = client.ask(&json!({"collection": "q", "kind": "track", "track": "ship-3"})).unwrap();
     let line = server.json("/collections/q/items?track=ship-3");
-    assert_eq!(rows(&track.batches), line["properties"]["times"].as_array().unwrap().len());
+    // Each cut at the antimeridian ends a piece and begins another, with the time of the cut for both.
+    let cuts = match line["geometry"]["type"].as_str() {
+        Some("MultiLineString") => line["geometry"]["coordinates"].as_array().unwrap().len() - 1,
+        _ => 0,
+    };
+    assert_eq!(rows(&track.batches), line["properties"]["times"].as_array().unwrap().len() - 2 * cuts);
 }
 
 #[test]
