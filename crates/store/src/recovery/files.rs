@@ -17,27 +17,38 @@ use rayon::prelude::*;
 const OPENERS: usize = 16;
 
 impl Partition {
-    /// Opens the segments and their indexes.
-    pub(crate) fn open_files(&mut self) -> Result<(), StoreError> {
+    /// Opens the segments and their indexes. With `again` it may be tried again later: then a file that cannot be read
+    /// for now is an error. Else it is contained as damage is.
+    pub(crate) fn open_files(&mut self, again: bool) -> Result<(), StoreError> {
+        // Served without it, deleted events would reappear, and writes be refused until the next start.
+        let wait = |error: &StoreError| again && error.may_pass();
         let objects = self.shared.objects.clone();
         // Before anything is written: a repair below must not reuse the number of a file missing from the manifest.
         self.pass_numbers()?;
         let mut lost_dead = false;
-        let mut hidden = read_hidden(objects.as_ref(), &self.manifest).unwrap_or_else(|e| {
-            self.note_bad(e);
-            lost_dead = true;
-            Default::default()
-        });
-        for (meta, opened, note) in self.open_segments() {
+        let mut hidden = match read_hidden(objects.as_ref(), &self.manifest) {
+            Ok(hidden) => hidden,
+            Err(e) if wait(&e) => return Err(e),
+            Err(e) => {
+                self.note_bad(e);
+                lost_dead = true;
+                Default::default()
+            }
+        };
+        for (meta, opened, note) in self.open_segments(again) {
             self.notes.extend(note);
             match opened {
                 Ok(part) if part.rows == meta.rows => {
                     // The segment is served anyway. Deleted events may reappear, so writes are refused below.
-                    let dead = read_dead(objects.as_ref(), &meta).unwrap_or_else(|e| {
-                        self.note_bad(e);
-                        lost_dead = true;
-                        DeadRows::default()
-                    });
+                    let dead = match read_dead(objects.as_ref(), &meta) {
+                        Ok(dead) => dead,
+                        Err(e) if wait(&e) => return Err(e),
+                        Err(e) => {
+                            self.note_bad(e);
+                            lost_dead = true;
+                            DeadRows::default()
+                        }
+                    };
                     let hidden = hidden.remove(&meta.file).unwrap_or_default();
                     self.segments.insert(part.number, meta);
                     self.entries.push(Entry::of(part, dead, hidden));
@@ -52,6 +63,7 @@ impl Partition {
                 Err(StoreError::NewerFormat { path, found, supported }) => {
                     return Err(StoreError::NewerFormat { path, found, supported });
                 }
+                Err(e) if wait(&e) => return Err(e),
                 Err(e) => {
                     self.note_bad(e);
                     self.damaged.push(meta);
@@ -68,7 +80,10 @@ impl Partition {
             let why = "a segment cannot be read, so whether an id is in use cannot be known; see the problems listed";
             self.refuses = Some(why.to_owned());
         }
-        let bad_keys = self.keys.load(objects.as_ref(), &self.manifest.keys);
+        let mut bad_keys = self.keys.load(objects.as_ref(), &self.manifest.keys);
+        if let Some(at) = bad_keys.iter().position(wait) {
+            return Err(bad_keys.swap_remove(at));
+        }
         if !bad_keys.is_empty() {
             bad_keys.into_iter().for_each(|e| self.note_bad(e));
             self.refuses.get_or_insert("the record of idempotency keys is damaged; see the problems listed".to_owned());
@@ -78,10 +93,10 @@ impl Partition {
 
     /// Opens all segments: trees, footers and directories are read, [`OPENERS`] at a time. In a simulation they are
     /// opened one by one.
-    fn open_segments(&self) -> Vec<(SegmentEntry, Result<Part, StoreError>, Option<Problem>)> {
+    fn open_segments(&self, again: bool) -> Vec<(SegmentEntry, Result<Part, StoreError>, Option<Problem>)> {
         let open = |meta: &SegmentEntry| {
             let (mut meta, mut note) = (meta.clone(), None);
-            let opened = self.open_segment(&mut meta, &mut note);
+            let opened = self.open_segment(&mut meta, again, &mut note);
             (meta, opened, note)
         };
         let segments = &self.manifest.segments;
@@ -94,8 +109,14 @@ impl Partition {
         }
     }
 
-    /// Opens a segment. Damaged files are rebuilt from its archive, or the archive from its Arrow rows.
-    pub(super) fn open_segment(&self, meta: &mut SegmentEntry, note: &mut Option<Problem>) -> Result<Part, StoreError> {
+    /// Opens a segment. Damaged files are rebuilt from its archive, or the archive from its Arrow rows. With `again` a
+    /// file that cannot be read for now is left as it is.
+    pub(super) fn open_segment(
+        &self,
+        meta: &mut SegmentEntry,
+        again: bool,
+        note: &mut Option<Problem>,
+    ) -> Result<Part, StoreError> {
         let place = self.shared.place();
         let archive = meta.archive.map(|entry| {
             let archive = Segment::open_archive(&place, meta.file, entry)?;
@@ -107,6 +128,7 @@ impl Partition {
         });
         let archive = match archive.transpose() {
             Ok(archive) => archive,
+            Err(error) if again && error.may_pass() => return Err(error),
             Err(error) => {
                 // The Arrow rows may be intact: then they are archived again.
                 let Ok(part) = Part::open(&place, meta.file, None) else { return Err(error) };
@@ -119,6 +141,7 @@ impl Partition {
         };
         let opened = Part::open(&place, meta.file, archive.clone());
         match (opened, archive) {
+            (Err(error), _) if again && error.may_pass() => Err(error),
             (Err(error @ (StoreError::Corrupt { .. } | StoreError::Io { .. })), Some(archive)) => {
                 tracing::info!(segment = meta.file, rows = meta.rows, "a segment is rebuilt from its archive");
                 // A missing one was deleted to save space, or was not part of a backup.

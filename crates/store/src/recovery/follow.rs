@@ -197,7 +197,7 @@ impl Partition {
             // Rebuilt for this process from intact files. The owner may have removed absent ones since.
             Err(error) if matches!(error, StoreError::Corrupt { .. }) || (rest && error.is_damage()) => {
                 let (mut meta, mut note) = (meta.clone(), None);
-                self.open_segment(&mut meta, &mut note).map(|part| (part, note))
+                self.open_segment(&mut meta, true, &mut note).map(|part| (part, note))
             }
             Err(error) => Err(error),
         }

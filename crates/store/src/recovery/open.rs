@@ -210,7 +210,8 @@ fn open_with(common: &Common, dir: &Path, manifest: &Manifest) -> Result<Partiti
 fn open_as_is(common: &Common, dir: &Path, manifest: Manifest) -> Result<Partition, StoreError> {
     let mut partition = prepare(common, dir, manifest)?;
     let ephemeral = partition.manifest.settings.durability == Durability::Ephemeral;
-    partition.open_files()?;
+    // A bucket is tried again. The disk of a server may stay as it is, and what it does read is served.
+    partition.open_files(common.storage.is_shared())?;
     if !ephemeral && !common.options.ephemeral {
         partition.open_log(common.storage_of(dir))?;
     }

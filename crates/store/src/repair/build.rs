@@ -72,7 +72,7 @@ impl PartitionRepair<'_> {
 
     fn write_rebuilt(&mut self, manifest: &Manifest) -> Result<(), StoreError> {
         let mut partition = self.prepare(manifest.clone())?;
-        partition.open_files()?;
+        partition.open_files(false)?;
         self.mark(&mut partition)?;
         self.keep_manifests()?;
         // Dead rows are first merged into a separate file, which is none of these.

@@ -248,7 +248,7 @@ impl PartitionRepair<'_> {
             return Ok(false);
         }
         let mut opened = self.prepare(manifest.clone())?;
-        opened.open_files()?;
+        opened.open_files(false)?;
         if let Err(e) = opened.check_whole() {
             self.report.done(format!("the newest manifest that reads does not hold: {e}"));
             return Ok(false);

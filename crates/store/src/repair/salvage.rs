@@ -32,7 +32,7 @@ impl PartitionRepair<'_> {
         // Earlier snapshots may have shown events that are gone.
         let dropped_seq = Seq::end_of(manifest.flushed).0;
         let mut partition = self.prepare(Manifest { copied: true, dropped_seq, ..manifest })?;
-        partition.open_files()?;
+        partition.open_files(false)?;
         // Not damage: the disk failed or a newer program wrote the file, so it may be intact.
         partition.unread.take().map_or(Ok(()), Err)?;
         partition.problems.drain(..).for_each(|problem| self.report.done(problem.to_string()));

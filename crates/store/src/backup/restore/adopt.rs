@@ -78,7 +78,7 @@ fn check(common: &recovery::Common, dir: &Path, manifest: &Manifest, saved: &Sav
         return Ok(());
     }
     let mut partition = recovery::prepare(common, dir, manifest.clone())?;
-    partition.open_files()?;
+    partition.open_files(false)?;
     // An error of the disk or bucket is reported as such: nothing is damaged, and the restore can be resumed.
     partition.unread.take().map_or(Ok(()), Err)?;
     partition.check_whole()?;

@@ -285,9 +285,13 @@ fn open_rows(objects: &dyn Objects, name: &str, end: Option<&FileEnd>, expected:
     Err(StoreError::corrupt(&rows.file.path, detail))
 }
 
-/// Drops unreadable Arrow rows that the archive has too, and returns the error. A missing file is not damage.
+/// Drops damaged Arrow rows that the archive has too, and returns the error. A missing file is not damage, and one that
+/// cannot be read for now may be intact.
 fn give_up_rows(place: &SegmentAccess, name: String, error: &StoreError) -> Option<Problem> {
-    if matches!(error, StoreError::Io { source, .. } if source.kind() == ErrorKind::NotFound) {
+    if let StoreError::Io { source, .. } = error {
+        if source.kind() != ErrorKind::NotFound {
+            tracing::warn!(%error, "Arrow rows cannot be read: their events are read from GeoParquet");
+        }
         return None;
     }
     tracing::warn!(%error, "Arrow rows do not read: they are read from GeoParquet from now on");

@@ -16,6 +16,7 @@ mod records;
 mod survey;
 mod tail;
 mod takeover;
+mod unread;
 mod wakes;
 
 use crate::world::{Event, START, batch, options, readable, schema};
