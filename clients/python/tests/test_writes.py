@@ -165,6 +165,12 @@ def test_a_schema_from_a_frame_takes_the_frame(made: Make) -> None:
         meridian.schema_of(table(), time="when")
 
 
+def test_data_in_place_of_a_schema_is_named(made: Make) -> None:
+    for data in (table(), pandas.DataFrame(columns()), polars.DataFrame(columns())):
+        with pytest.raises(TypeError, match=rf"a {type(data).__name__} is no schema: .*meridian\.schema_of\(data\)"):
+            made(data)
+
+
 def test_a_bad_event_is_named_and_nothing_of_its_part_is_stored(made: Make) -> None:
     boats = made(SCHEMA)
     bad = table().set_column(2, "lat", pa.array([52.0, 99.0, 51.5]))

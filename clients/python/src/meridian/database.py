@@ -133,6 +133,10 @@ class Database:
         written to. One that another client makes during the call keeps its types and settings: a `Conflict`, unless
         `schema` is a JSON Schema of the same fields. `retention` is an ISO 8601 duration.
         """
+        # A frame of pandas can be unpacked like a mapping, into its columns.
+        if not isinstance(schema, (str, Mapping)):
+            expected = "a JSON Schema, which `meridian.schema_of(data)` makes of a table or frame, or the text of a spec"
+            raise TypeError(f"a {type(schema).__name__} is no schema: expected {expected}")
         settings = {
             "durability": durability,
             "retention": retention,

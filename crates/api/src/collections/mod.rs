@@ -157,7 +157,7 @@ pub async fn put(state: Scope, Path(name): Path<String>, context: Context, body:
         let made = state.view().create(&name, schema, named.of(&defaults)).map_err(|e| {
             match e {
                 // The name belongs to a damaged collection that may hold events.
-                StoreError::Damaged(damaged) => errors::damaged_problem(&damaged).with_status(StatusCode::CONFLICT),
+                StoreError::Damaged(damaged) => errors::taken_problem(&damaged),
                 StoreError::Exists { .. } if only_creates => settings::exists(&name),
                 StoreError::Invalid(e) if e.field.as_deref() == Some("collection") => {
                     Problem::invalid_parameter("collection", e)
@@ -222,9 +222,7 @@ fn rename(state: &Scope, context: &Context, name: &str, new: &str) -> Result<Res
         return Err(Problem::new(Kind::NotImplemented, KEEPS_NAME));
     }
     let renamed = state.view().rename(name, new).map_err(|e| match e {
-        StoreError::Damaged(damaged) if damaged.name == new => {
-            errors::damaged_problem(&damaged).with_status(StatusCode::CONFLICT)
-        }
+        StoreError::Damaged(damaged) if damaged.name == new => errors::taken_problem(&damaged),
         StoreError::Invalid(e) => Problem::invalid_body(Invalid { field: Some("id".to_owned()), ..e }),
         other => errors::store_problem(other),
     })?;

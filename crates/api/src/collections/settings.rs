@@ -210,37 +210,50 @@ pub fn exists(name: &str) -> Problem {
 /// # Errors
 /// 400 for a value that is not a list of tags: it must not be ignored. 412 if the collection has another definition.
 pub fn expected(collection: &dyn Collection, headers: &HeaderMap) -> Result<Option<Definition>> {
+    let Some(tags) = tags_of(headers)? else { return Ok(None) };
+    let seen = seen(collection, &tags)?;
+    seen.map(Some).ok_or_else(|| errors::store_problem(StoreError::Changed))
+}
+
+/// Returns the tags of `If-Match`; `None` without it or for `*`.
+fn tags_of(headers: &HeaderMap) -> Result<Option<Tags>> {
     let name = header::IF_MATCH;
     let listed = Tags::of(headers, &name).map_err(|why| Problem::parameter(name.as_str(), why))?;
-    let Some(listed) = listed.filter(|listed| *listed != Tags::Any) else { return Ok(None) };
+    Ok(listed.filter(|listed| *listed != Tags::Any))
+}
+
+/// Returns the definition of a collection if a tag names it.
+fn seen(collection: &dyn Collection, tags: &Tags) -> Result<Option<Definition>> {
     let definition = collection.definition();
     let present = tags::definition_name(collection.created(), &definition).map_err(Problem::internal)?;
-    match listed.have_strong(|tag| tags::is_of_definition(tag, &present)) {
-        true => Ok(Some(definition)),
-        false => Err(errors::store_problem(StoreError::Changed)),
-    }
+    Ok(tags.have_strong(|tag| tags::is_of_definition(tag, &present)).then_some(definition))
 }
 
 /// Removes a collection. With `If-Match`, it must have the definition that the client has seen, and no events ever: no
 /// tag may remove those that came after it.
 ///
 /// # Errors
-/// As [`expected`]; 412 if it was written to, 501 if it has several partitions, 404 if another request has removed it.
+/// 400 as [`expected`]; 501 if it has several partitions, whatever the tag. 412 if it is another one, was changed or was
+/// written to; 404 if another request has removed it.
 pub fn remove(state: &Scope, collection: &dyn Collection, headers: &HeaderMap) -> Result<()> {
     let name = collection.name();
-    let Some(seen) = expected(collection, headers)? else {
+    let Some(tags) = tags_of(headers)? else {
         return state.view().remove(name).map(drop).map_err(errors::store_problem);
     };
     // Their owners may differ, and no single one sees every write.
-    if seen.settings.partitions > 1 {
+    if collection.settings().partitions > 1 {
         let detail = "the condition if-match is not supported for a collection of several partitions: send the request without it";
         return Err(Problem::new(Kind::NotImplemented, detail).with("field", "if-match"));
     }
-    match state.view().remove_unwritten(name, collection.created(), &seen) {
+    let removed = match seen(collection, &tags)? {
+        Some(seen) => state.view().remove_unwritten(name, collection.created(), &seen),
+        None => Err(StoreError::Changed),
+    };
+    match removed {
         Ok(true) => Ok(()),
         Ok(false) => Err(no_collection(name)),
         Err(StoreError::Changed) => {
-            let detail = "the collection was written to or changed, and stays: DELETE without If-Match removes it";
+            let detail = "the collection is another one, was changed or was written to, and stays: DELETE without If-Match removes it";
             Err(Problem::new(Kind::PreconditionFailed, detail))
         }
         Err(error) => Err(errors::store_problem(error)),

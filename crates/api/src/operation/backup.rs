@@ -62,6 +62,10 @@ pub async fn post(state: Scope, context: Context, body: Body) -> Result<Response
         let cancelled = || control.check().is_err();
         let what = BackupOptions { scope: &scope, have: &request.have, cancelled: &cancelled };
         let sent = backend.backup(&what, &mut out);
+        if sent.is_err() && out.begun {
+            // The reason is in the tar, and what the sink holds is dropped when the transfer is broken off.
+            let _ = out.sink.flush();
+        }
         // A connection error takes precedence over the backend error that follows from it.
         match (out.failed, sent) {
             (Some(problem), _) => Err(problem),

@@ -3,11 +3,12 @@
 use crate::protocol::problem::{Kind, Problem};
 use crate::request::quota::{self, NARROWER};
 use crate::state::AppState;
-use axum::http::{HeaderName, HeaderValue};
+use axum::http::{HeaderName, HeaderValue, StatusCode};
 use meridian_admission::identity::Fault;
 use meridian_backend::{Collection, Damaged, DeleteFault, PartialDelete, StoreError, WriteError};
 use meridian_federation::Refusal;
 use meridian_query::QueryError;
+use std::io;
 use std::time::Duration;
 
 /// Returns the problem for a failed query.
@@ -54,9 +55,17 @@ fn too_large(events: u64, bytes: u64, limit: Option<u64>) -> Problem {
     }
 }
 
-/// Returns the problem for a collection that cannot be opened: the file, its error, and the repair.
+/// Returns the problem for a collection that cannot be opened: the file, its error, and the repair. If its process
+/// tries again by itself, the client may too.
 pub fn damaged_problem(damaged: &Damaged) -> Problem {
-    Problem::new(Kind::Damaged, damaged.to_string()).with("collection", damaged.name.as_str())
+    let kind = if damaged.is_retried() { Kind::Overloaded } else { Kind::Damaged };
+    Problem::new(kind, damaged.to_string()).with("collection", damaged.name.as_str())
+}
+
+/// Returns the problem for a name that such a collection has: 409, unless a later request may find it open.
+pub fn taken_problem(damaged: &Damaged) -> Problem {
+    let problem = damaged_problem(damaged);
+    if damaged.is_retried() { problem } else { problem.with_status(StatusCode::CONFLICT) }
 }
 
 /// Returns the problem for an error of the store.
@@ -86,10 +95,21 @@ pub fn store_problem(error: StoreError) -> Problem {
             tracing::error!(%error, "the disk is full");
             Problem::new(Kind::StorageUnavailable, "the server's disk is full")
         }
+        StoreError::Io { action, ref path, ref source } if is_read(action, source) => {
+            tracing::error!(path = %path.display(), action, error = %source, "the storage did not deliver");
+            let file = path.file_name().unwrap_or_default().to_string_lossy();
+            let detail = format!("the storage did not deliver {file}, which the request needs: try again");
+            Problem::new(Kind::Overloaded, detail)
+        }
         // Not logged: it voids a try of a short query, which then runs on another thread (`brief.rs`).
         error @ StoreError::MustNotWait => Problem::new(Kind::Internal, error),
         other => Problem::internal(other),
     }
+}
+
+/// Returns whether a read failed that may succeed later. A file that is missing stays so.
+fn is_read(action: &str, error: &io::Error) -> bool {
+    ["list", "open", "read"].contains(&action) && error.kind() != io::ErrorKind::NotFound
 }
 
 /// Returns the problem for a refused or failed write.
@@ -230,10 +250,35 @@ pub fn refusal_problem(refusal: Refusal, state: &AppState) -> Problem {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::PathBuf;
     use meridian_backend::{Backend, Embedded, Seams, Settings};
     use meridian_model::schema_spec;
     use meridian_store::{Options, Store};
     use std::sync::Arc;
+
+    #[test]
+    fn what_may_pass_is_neither_damage_nor_a_fault_of_the_server() {
+        let failed = |action, kind| {
+            let path = PathBuf::from("/secret/p0/segments/7.rows");
+            store_problem(StoreError::Io { action, path, source: io::Error::from(kind) })
+        };
+        let late = failed("read", io::ErrorKind::TimedOut);
+        assert_eq!(late.kind(), Kind::Overloaded);
+        assert!(late.detail().contains("did not deliver 7.rows") && !late.detail().contains("secret"), "{late:?}");
+        assert_eq!(failed("read", io::ErrorKind::NotFound).kind(), Kind::Internal);
+        assert_eq!(failed("sync", io::ErrorKind::TimedOut).kind(), Kind::Internal);
+        assert_eq!(failed("open", io::ErrorKind::StorageFull).kind(), Kind::StorageUnavailable);
+        for (cure, kind, status) in [
+            ("this server tries again by itself", Kind::Overloaded, 503),
+            ("put the object back from a copy of the bucket", Kind::Damaged, 409),
+        ] {
+            let problem = meridian_store::Problem { path: PathBuf::from("MANIFEST"), detail: "late".to_owned() };
+            let damaged =
+                Damaged { tenant: "t".to_owned(), name: "c".to_owned(), problem, cure: cure.to_owned().into() };
+            assert_eq!(damaged_problem(&damaged).kind(), kind);
+            assert_eq!(taken_problem(&damaged).document()["status"], status);
+        }
+    }
 
     #[test]
     fn a_deletion_in_doubt_claims_nothing_of_the_other_events() {

@@ -127,19 +127,21 @@ fn a_mistake_in_geojson_has_the_number_of_its_feature_and_its_line() {
     let (good, bad) = (quake(1.0, 1.0).to_string(), quake(200.0, 1.0).to_string());
     let document = format!("{{\"type\":\"FeatureCollection\",\n\"features\":[\n{good},\n\n{bad}\n]}}");
     let sequence = format!("\u{1e}{good}\n\n\n\u{1e}{bad}\n");
-    for (media_type, body, line) in [
-        ("application/geo+json", document.clone(), Some(5)),
-        ("application/geo+json-seq", sequence, Some(4)),
-        ("application/geo+json", document.replace('\n', ""), Some(1)),
-        ("application/geo+json", bad.clone(), None),
+    for (media_type, body, feature, line) in [
+        ("application/geo+json", document.clone(), 2, Some(5)),
+        ("application/geo+json-seq", sequence, 2, Some(4)),
+        ("application/geo+json", document.replace('\n', ""), 2, None),
+        ("application/geo+json", bad.clone(), 1, None),
     ] {
         let problem = server.post("/collections/q/items", media_type, body).problem(400);
-        let feature = if line.is_none() { 1 } else { 2 };
         for at in [&problem, &problem["errors"][0]] {
             assert_eq!((at["feature"].as_u64(), at["line"].as_u64()), (Some(feature), line), "{problem}");
         }
         let detail = problem["detail"].as_str().unwrap();
         assert!(detail.starts_with(&format!("feature {feature}: geometry: ")), "{problem}");
+        // The member is there if the sentence names the line.
+        let named = line.map(|line| format!("(on line {line})"));
+        assert!(named.map_or(!detail.contains("(on line"), |named| detail.ends_with(&named)), "{problem}");
     }
 }
 

@@ -286,13 +286,13 @@ pub(crate) fn placed(fault: Fault, input: &Input, feature: Range<usize>) -> Faul
     Fault::Event(on_line(mistake, input.line_of(feature.start + not_json.unwrap_or(0))))
 }
 
-/// Adds the line in a document of several. Mistakes are counted by features: a document may be one line.
+/// Adds the line in a document of several, to the sentence and beside it. Mistakes are counted by features: a document
+/// may be one line.
 fn on_line(mistake: Invalid, line: Option<u64>) -> Invalid {
-    let mistake = Invalid { on_line: line, ..mistake };
     match line {
         // A command stays last, as the name of the input comes after it.
         Some(line) if line > 1 && !mistake.detail.ends_with(crate::reference::INPUT) => {
-            Invalid { detail: format!("{} (on line {line})", mistake.detail), ..mistake }
+            Invalid { detail: format!("{} (on line {line})", mistake.detail), on_line: Some(line), ..mistake }
         }
         _ => mistake,
     }

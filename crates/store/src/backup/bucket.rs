@@ -21,6 +21,8 @@ use std::sync::Arc;
 
 /// Placeholder for the data folder; only its lock is needed.
 const ROOT: &str = "/backup";
+/// Max attempts to pin a collection that others drop and create meanwhile.
+const TRIES: usize = 4;
 
 /// The writer of the collections, which can be asked to flush them.
 pub trait Flusher {
@@ -50,14 +52,24 @@ impl Flusher for Store {
     }
 
     fn flush(&self, tenant: &str, name: &str) -> Result<Option<Positions>, StoreError> {
-        let Some(partitions) = self.partitions(tenant, name) else { return Ok(None) };
         let flush = |partition: &Arc<Collection>| {
             partition.core.lock().check_whole()?;
             // Before the flush, which covers this position or a later one.
             let position = partition.position();
             partition.flush().map(|()| position)
         };
-        partitions.iter().map(flush).collect::<Result<_, _>>().map(Some)
+        loop {
+            let Some(partitions) = self.partitions(tenant, name) else {
+                // Only one that does not exist is left out.
+                self.inner().check_open()?;
+                return self.why_damaged(tenant, name).map_or(Ok(None), |why| Err(StoreError::Damaged(Box::new(why))));
+            };
+            let flushed = partitions.iter().map(flush).collect::<Result<_, _>>();
+            // A drop may fail the flush. Then it is gone, or there is the next one of that name.
+            if flushed.is_ok() || self.partitions(tenant, name).is_some_and(|now| Arc::ptr_eq(&now, &partitions)) {
+                return flushed.map(Some);
+            }
+        }
     }
 }
 
@@ -89,7 +101,7 @@ impl ControlPlane {
             records.push((kind, Box::new(kept) as Box<dyn RecordSource>));
         }
         let sent = BackupRequest { scope, have, cancelled, made: seams.clock.now() };
-        let mut reading = PartitionPins { store: &store, owner, rest, open: None, partitions: VecDeque::new() };
+        let mut reading = CollectionPins { store: &store, owner, cancelled, rest, open: None };
         let audit = |sink: &mut LineSink<'_>| self.audit().copy(sink);
         let backup = renewing(&|| store.renew_pin(), || sent.all(out, &records, &audit, &mut reading));
         store.close()?;
@@ -97,60 +109,60 @@ impl ControlPlane {
     }
 }
 
-/// Pins one partition after another.
-struct PartitionPins<'a> {
+/// Pins one collection after another.
+struct CollectionPins<'a> {
     store: &'a Store,
     owner: &'a dyn Flusher,
+    cancelled: &'a dyn Fn() -> bool,
     rest: VecDeque<(String, String)>,
     /// The collection that is currently open.
     open: Option<(String, String)>,
-    /// Its partitions that are still to be sent.
-    partitions: VecDeque<Arc<Collection>>,
 }
 
-impl PartitionPins<'_> {
-    /// Opens the next collection in place of the previous one; false if there is none left.
-    fn open_next(&mut self) -> Result<bool, StoreError> {
-        if let Some((tenant, name)) = self.open.take() {
-            self.store.forget(&tenant, &name);
-        }
-        while let Some((tenant, name)) = self.rest.pop_front() {
-            // Dropped since the collections were listed.
-            let Some(positions) = self.owner.flush(&tenant, &name)? else { continue };
-            let Some(partitions) = self.store.follow(&tenant, &name)? else {
-                if self.owner.flush(&tenant, &name)?.is_none() {
-                    continue;
-                }
-                let detail = format!("the bucket does not show the collection {name}, which its owner has: try again");
-                return Err(StoreError::Busy(detail));
-            };
-            let shown: Positions = partitions.iter().map(|partition| partition.position()).collect();
-            if !shown.covers(&positions) {
-                let detail = format!(
-                    "the bucket shows the collection {name} at position {shown}, and its owner has flushed {positions}: try again"
-                );
-                return Err(StoreError::Busy(detail));
+impl CollectionPins<'_> {
+    /// Pins all partitions of a collection; `None` if it was dropped since the collections were listed.
+    fn pin(&self, tenant: &str, name: &str) -> Result<Option<Vec<PinnedFiles>>, StoreError> {
+        let mut more = 1..TRIES;
+        loop {
+            match self.try_pin(tenant, name) {
+                // A drop may fail any step. The owner says next that it is gone, or flushes the next one of that name.
+                Err(_) if more.next().is_some() && !(self.cancelled)() => self.store.forget(tenant, name),
+                pinned => return pinned,
             }
-            self.partitions = partitions.iter().cloned().collect();
-            self.open = Some((tenant, name));
-            return Ok(true);
         }
-        Ok(false)
+    }
+
+    fn try_pin(&self, tenant: &str, name: &str) -> Result<Option<Vec<PinnedFiles>>, StoreError> {
+        let Some(positions) = self.owner.flush(tenant, name)? else { return Ok(None) };
+        let Some(partitions) = self.store.follow(tenant, name)? else {
+            let detail = format!("the bucket does not show the collection {name}, which its owner has: try again");
+            return Err(StoreError::Busy(detail));
+        };
+        let shown: Positions = partitions.iter().map(|partition| partition.position()).collect();
+        if !shown.covers(&positions) {
+            let detail = format!(
+                "the bucket shows the collection {name} at position {shown}, and its owner has flushed {positions}: try again"
+            );
+            return Err(StoreError::Busy(detail));
+        }
+        partitions.iter().map(|partition| partition.pin()).collect::<Result<_, _>>().map(Some)
     }
 }
 
-impl Iterator for PartitionPins<'_> {
-    type Item = Result<PinnedFiles, StoreError>;
+impl Iterator for CollectionPins<'_> {
+    type Item = Result<Vec<PinnedFiles>, StoreError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
-            if let Some(partition) = self.partitions.pop_front() {
-                return Some(partition.pin());
+            // In place of the previous one.
+            if let Some((tenant, name)) = self.open.take() {
+                self.store.forget(&tenant, &name);
             }
-            match self.open_next() {
-                Ok(true) => {}
-                Ok(false) => return None,
-                Err(error) => return Some(Err(error)),
+            let (tenant, name) = self.rest.pop_front()?;
+            let pinned = self.pin(&tenant, &name).transpose();
+            self.open = Some((tenant, name));
+            if pinned.is_some() {
+                return pinned;
             }
         }
     }

@@ -2,8 +2,9 @@
 //!
 //! After a flush, a collection's manifest and the files that it names are the collection at one position. Segments
 //! never change, and anything else in the log is newer. So a backup flushes, *pins* that manifest and sends its files.
-//! Pinning opens them, so they stay readable after a merge has removed their names. Writers and readers continue. For
-//! an archived segment only the archive is sent, since everything else is rebuilt from it.
+//! Pinning opens them, so they stay readable after a merge has removed their names. All partitions of a collection are
+//! pinned before any is sent: a backup has all of them, or leaves out a collection that was dropped. Writers and
+//! readers continue. For an archived segment only the archive is sent, since everything else is rebuilt from it.
 //!
 //! The output is a tar of the files of a *backup folder*:
 //!

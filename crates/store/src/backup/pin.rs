@@ -10,9 +10,12 @@ use crate::options::Durability;
 use crate::part::Part;
 use crate::part::segment::{Archive, RowsFile};
 use crate::seams::Object;
+use crate::store::Store;
 use meridian_model::{Invalid, Seq};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// A manifest and its opened files, which merges cannot make unreadable.
 pub(super) struct PinnedFiles {
@@ -38,6 +41,30 @@ enum Kind {
     Index(Arc<Part>),
     Rows(Arc<RowsFile>),
     Archive(Arc<Archive>),
+}
+
+impl Store {
+    /// Pins all partitions of a collection, so that a backup has all of them or none; `None` if it was dropped
+    /// meanwhile.
+    ///
+    /// # Errors
+    /// [`StoreError::Busy`] if it was closed meanwhile and still exists, perhaps under another name.
+    pub(super) fn pin(&self, partitions: &[Arc<Collection>]) -> Result<Option<Vec<PinnedFiles>>, StoreError> {
+        let pinned = partitions.iter().map(|partition| partition.pin()).collect::<Result<_, _>>();
+        if !partitions.iter().any(|partition| partition.stop.load(Ordering::Acquire)) {
+            return pinned.map(Some);
+        }
+        // A drop and a rename close the partitions first: this waits for the end of either.
+        drop(self.inner().changing.lock());
+        let is_dropped = partitions.iter().all(|partition| partition.dropped.load(Ordering::Acquire));
+        // A renamed collection keeps its seeds, and is not lost from a backup in silence.
+        let seed = |partition: &Arc<Collection>| partition.core.lock().manifest.seed;
+        let seeds: BTreeSet<u64> = partitions.iter().map(seed).collect();
+        match is_dropped && !self.collections().iter().any(|other| seeds.contains(&seed(other))) {
+            true => Ok(None),
+            false => Err(StoreError::closes()),
+        }
+    }
 }
 
 impl Collection {

@@ -51,18 +51,20 @@ impl Store {
             return Err(StoreError::corrupt(&unopened.path, unopened.detail));
         }
         for collection in &collections {
-            collection.core.lock().check_whole()?;
+            let whole = collection.core.lock().check_whole();
+            // One that is being dropped or renamed is decided on when it is pinned.
+            if !collection.stop.load(Ordering::Acquire) {
+                whole?;
+            }
         }
         let records = self.all_records();
         if let Some(damaged) = records.iter().find_map(|(_, records)| records.verify().into_iter().next()) {
             return Err(StoreError::corrupt(&damaged.path, damaged.detail));
         }
         let records = records.into_iter().map(|(folder, records)| (folder, Box::new(records) as Box<dyn RecordSource>));
-        let mut pinned = collections.iter().filter_map(|collection| match collection.pin() {
-            // Dropped meanwhile.
-            Err(_) if collection.stop.load(Ordering::Acquire) => None,
-            pinned => Some(pinned),
-        });
+        let mut pinned = collections
+            .chunk_by(|a, b| (a.tenant(), a.name()) == (b.tenant(), b.name()))
+            .filter_map(|partitions| self.pin(partitions).transpose());
         let sent = BackupRequest { scope, have, cancelled, made: self.now() };
         let audit = |sink: &mut LineSink<'_>| self.audit().copy(sink);
         sent.all(out, &records.collect::<Vec<_>>(), &audit, &mut pinned)
@@ -100,6 +102,9 @@ impl RecordSource for Arc<SharedRecords> {
 /// Passes the lines of the audit log to a sink.
 type AuditLines<'a> = dyn Fn(&mut LineSink<'_>) -> Result<(), StoreError> + 'a;
 
+/// Pins one collection after another, each with all its partitions.
+type PinnedCollections<'a> = dyn Iterator<Item = Result<Vec<PinnedFiles>, StoreError>> + 'a;
+
 /// The content that is sent.
 pub(super) struct BackupRequest<'a> {
     pub(super) scope: &'a BackupScope,
@@ -110,14 +115,14 @@ pub(super) struct BackupRequest<'a> {
 }
 
 impl BackupRequest<'_> {
-    /// Sends records and audit lines, then what the iterator pins; one partition's files are open at a time. The caller
-    /// checks for damage first, since an error before the first byte is a plain refusal.
+    /// Sends records and audit lines, then what the iterator pins; one collection's files are open at a time. The
+    /// caller checks for damage first, since an error before the first byte is a plain refusal.
     pub(super) fn all(
         &self,
         out: &mut dyn Write,
         records: &[(String, Box<dyn RecordSource>)],
         audit: &AuditLines<'_>,
-        pinned: &mut dyn Iterator<Item = Result<PinnedFiles, StoreError>>,
+        pinned: &mut PinnedCollections<'_>,
     ) -> Result<Backup, StoreError> {
         let mut tar = TarWriter::new(out);
         let sent = send_records(&mut tar, records, self)
@@ -138,26 +143,28 @@ impl BackupRequest<'_> {
 
 fn send(
     tar: &mut TarWriter<'_>,
-    pinned: &mut dyn Iterator<Item = Result<PinnedFiles, StoreError>>,
+    pinned: &mut PinnedCollections<'_>,
     mut backup: Backup,
     (have, cancelled): (&BTreeMap<String, u32>, &dyn Fn() -> bool),
 ) -> Result<Backup, StoreError> {
     let made = backup.made;
-    for pinned in pinned {
-        let (pinned, mut files) = (pinned?, Vec::new());
-        for file in pinned.files {
-            let stored = file.stored(pinned.manifest.seed)?;
-            let crc32c = match have.get(&stored) {
-                Some(crc) => *crc,
-                None => {
-                    // Read twice on purpose: damage is reported before it gets into the backup.
-                    file.verify()?;
-                    send_file(tar, &file, &stored, made, cancelled)?
-                }
-            };
-            files.push(SavedFile { name: file.name, stored, bytes: file.bytes, crc32c });
+    for partitions in pinned {
+        for pinned in partitions? {
+            let mut files = Vec::new();
+            for file in pinned.files {
+                let stored = file.stored(pinned.manifest.seed)?;
+                let crc32c = match have.get(&stored) {
+                    Some(crc) => *crc,
+                    None => {
+                        // Read twice on purpose: damage is reported before it gets into the backup.
+                        file.verify()?;
+                        send_file(tar, &file, &stored, made, cancelled)?
+                    }
+                };
+                files.push(SavedFile { name: file.name, stored, bytes: file.bytes, crc32c });
+            }
+            backup.collections.push(SavedPartition { manifest: pinned.manifest, events: pinned.events, files });
         }
-        backup.collections.push(SavedPartition { manifest: pinned.manifest, events: pinned.events, files });
     }
     tar.file(LISTING, &backup.encode()?, made / 1_000_000).map_err(StoreError::io("send", Path::new(SENT)))?;
     Ok(backup)

@@ -356,7 +356,7 @@ impl Inner {
         partition_dir(&self.root, tenant, name, partition)
     }
 
-    fn check_open(&self) -> Result<(), StoreError> {
+    pub(crate) fn check_open(&self) -> Result<(), StoreError> {
         if self.closed.load(Ordering::Acquire) { Err(StoreError::closes()) } else { Ok(()) }
     }
 

@@ -10,6 +10,7 @@ mod compaction;
 mod concurrency;
 mod contract;
 mod damage;
+mod dropped;
 mod faults;
 mod files;
 mod fixtures;
