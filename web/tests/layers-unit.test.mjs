@@ -255,7 +255,21 @@ describe('a file', () => {
   it('of GeoJSON, NDJSON or a text sequence has the same events', () => {
     const list = [1, 2].map((n) => ({ type: 'Feature', geometry: { type: 'Point', coordinates: [n, n] }, properties: { n } }));
     const forms = [JSON.stringify({ type: 'FeatureCollection', features: list }), list.map((one) => JSON.stringify(one)).join('\n'), list.map((one) => `\u001e${JSON.stringify(one)}\n`).join(''), '{"lon":1,"lat":1,"n":1}\n{"lon":2,"lat":2,"n":2}\n'];
+    forms.push(list.map((one) => `\u001e${JSON.stringify(one, null, 1)}\n`).join(''));
     for (const form of forms) assert.deepEqual(readFile(form).features, list, form);
+  });
+
+  it('keeps the texts that JSON has, as meridian load does', () => {
+    const texts = { version: '1.10', code: '12E1', sure: 'true', n: '0', none: '' };
+    const { features } = readFile(JSON.stringify({ type: 'Feature', geometry: { type: 'Point', coordinates: [1, 2] }, properties: texts }));
+    assert.deepEqual(features[0].properties, texts);
+  });
+
+  it('of CSV has values without the blanks around them, but texts with them', () => {
+    const { features } = readFile('lon,lat,n,sure,part,time,text,none\n 1 ,2, 3 , TRUE ,.5, 2026-01-01T00:00:60Z , a , \n1,2,1,False,1,2026-01-01T00:00:00Z,b,4\n1, ,,,,,,\n');
+    const [first, ...more] = features.map(({ geometry, properties }) => [geometry.coordinates, properties]);
+    assert.deepEqual(first, [[1, 2], { n: 3, sure: true, part: 0.5, time: '2026-01-01T00:00:59Z', text: ' a ' }]);
+    assert.equal(more.length, 1, 'blanks are no latitude of 0');
   });
 
   it('of GeoJSON has its id beside a field of the name', () => {
@@ -266,6 +280,7 @@ describe('a file', () => {
   it('that cannot be read is refused in a sentence that says why', () => {
     assert.throws(() => readFile('a,b\n1,2\n'), /no column for a place.*found a, b/);
     assert.throws(() => readFile('{"type":"Feature"'), /Line 1 is not a JSON object/);
+    assert.throws(() => readFile('\u001e{\n"lon":1,"lat":2}\n\u001e\n\u001e{\n'), /Record 2, on line 4, is not a JSON object/);
     assert.throws(() => readFile('lon,lat\n\n999,0\n'), /no event with a place: line 3: lon: "999" where a number from -180 to 180 was expected/);
     assert.throws(() => readFile('wkt\nCIRCLE(1 2)\n'), /line 2: wkt: "CIRCLE\(1 2\)" where well-known text was expected/);
     for (const empty of ['', '\ufeff\n \n']) assert.throws(() => readFile(empty), /The file is empty/);
@@ -349,6 +364,8 @@ describe('the ids of a file', () => {
     const { id, geometry, n } = file.properties;
     const takes = (properties) => files.load.takes({ properties }, file);
     assert.ok(takes({ more: { type: 'string' }, id, geometry, n: { title: 'N', ...n } }));
+    const renamed = { id, n, geom: geometry };
+    assert.ok(takes(renamed), 'the place by another name');
     for (const other of [{ id, geometry }, { id, geometry, n: { type: 'number' } }, { id: { ...id, readOnly: true }, geometry, n }, { id, geometry: { ...geometry, format: 'geometry-any' }, n }]) assert.ok(!takes(other), JSON.stringify(other));
     assert.ok(files.load.takes({ properties: { geometry, n } }, none), 'generated ids');
   });
@@ -374,6 +391,14 @@ describe('the ids of a file', () => {
     assert.equal(features[0].properties.key, '1234567890123456789');
   });
 
+  it('and other whole numbers of cells are not loaded from here, if meridian load has them as integers', () => {
+    const inexact = (...cells) => files.read.readFile(['lon,lat,key', ...cells.map((cell) => `1,2,${cell}`)].join('\n')).inexact;
+    assert.equal(inexact('12', '1234567890123456789', '9007199254740993'), '1234567890123456789');
+    assert.equal(inexact('-9223372036854775808'), '-9223372036854775808');
+    for (const cells of [['9007199254740991'], ['9007199254740993', 'a'], ['9223372036854775808'], ['9007199254740993.5']]) assert.equal(inexact(...cells), '', cells.join());
+    assert.equal(files.read.readFile('id,lon,lat\n9007199254740993,1,2\n').inexact, '', 'ids are texts');
+  });
+
   it('and other whole numbers beyond 2^53 in JSON are not loaded from here, and the first is named', () => {
     const json = (id, rest) => `{"type":"Feature","id":${id},"geometry":{"type":"Point","coordinates":[1,2]},"properties":{${rest}}}`;
     const inexact = (...lines) => files.read.readFile(lines.join('\n')).inexact;
@@ -393,6 +418,34 @@ describe('the ids of a file', () => {
   });
 });
 
+describe('the load of a file', () => {
+  const { inFile, keyOf, sayFailure } = files.load;
+  const originOf = (...lines) => files.read.readFile(lines.join('\n')).origin;
+
+  it('names a refused event by its line, or by its number in the file', () => {
+    const csv = originOf('lon,lat,name', '1,2,"a', 'b"', ',,', '1,3,c', '1,4,d');
+    assert.equal(inFile('line 1: name: wrong', csv, 1), 'line 5: name: wrong');
+    assert.equal(inFile('9 mistakes, nothing was written; the first: line 2: name: wrong', csv, 1), '9 mistakes in this batch; the first: line 6: name: wrong');
+    assert.equal(inFile('feature 2: id: the id "line 1: x" is also that of event 1: an id may stand once', csv, 1), 'line 6: id: the id "line 1: x" is also that of line 5: an id may stand once');
+    for (const other of ['line 9: name: wrong', 'the body is too large', 'name: line 1: wrong']) assert.equal(inFile(other, csv, 1), other);
+    const shape = (lon) => `{"type":"Feature","geometry":{"type":"Point","coordinates":[${lon},2]},"properties":{}}`;
+    assert.deepEqual(originOf('', shape(1), shape(500), shape(3)), { unit: 'line', numbers: [2, 4] });
+    assert.deepEqual(originOf('[', [shape(1), shape(500), shape(3)].join(',\n'), ']'), { unit: 'event', numbers: [1, 3] });
+    assert.deepEqual(originOf('\u001e{"lon":1,', '"lat":2}', '\u001e{"lon":1,"lat":2}'), { unit: 'line', numbers: [1, 3] });
+  });
+
+  it('has one key for a file and a collection, so that it may be repeated', () => {
+    const [a, b] = [1, 2].map(() => files.read.readFile('lon,lat\n1,2\n'));
+    assert.equal(keyOf(a, 'x'), keyOf(a, 'x'));
+    assert.equal(new Set([keyOf(a, 'x'), keyOf(a, 'y'), keyOf(b, 'x')]).size, 3);
+  });
+
+  it('says how many events of a refused file are in already', () => {
+    assert.equal(sayFailure(new Error('line 5: wrong'), new Map(), 'http://h', 2000, 'x'), 'line 5: wrong. 2,000 events are in x already, and stay: Load does not write them again, a corrected file would');
+    assert.equal(sayFailure(new Error('line 5: wrong'), new Map(), 'http://h', 0, 'x'), 'line 5: wrong');
+  });
+});
+
 describe('the fields of a file', () => {
   const at = { type: 'Point', coordinates: [1, 2] };
   const contentOf = (...list) => files.read.readFile(JSON.stringify({ type: 'FeatureCollection', features: list.map((properties) => ({ type: 'Feature', geometry: at, properties })) }));
@@ -406,8 +459,9 @@ describe('the fields of a file', () => {
     const others = contentOf({ tags: ['a'], sizes: [1, 2] }, { tags: 'b' });
     assert.deepEqual(others.fields.map(({ kind }) => kind), ['text', 'text']);
     assert.deepEqual(others.features.map(({ properties }) => properties), [{ tags: '["a"]', sizes: '[1,2]' }, { tags: 'b' }]);
-    assert.match(files.load.refusalOf(others), /texts only, also for meridian load.*sizes: \[1,2\]/);
-    assert.deepEqual([files.load.refusalOf(lists), files.load.refusalOf(contentOf({ place: { name: 'a' } }))], ['', '']);
+    assert.match(files.load.refusalOf(others), /texts only, also for meridian load.*tags: \["a"\]/);
+    assert.match(files.load.refusalOf(contentOf({ sizes: [1, 2] })), /sizes: \[1,2\]/);
+    assert.equal(files.load.refusalOf(lists), '');
   });
 
   it('are lists where all cells of a table are lists of texts', () => {
@@ -454,13 +508,18 @@ describe('the fields of a file', () => {
 it('a file has the schema that meridian load guesses', () => {
   // crates/formats/tests/formats/guesses.rs holds the loader against the same cases.
   const cases = JSON.parse(readFileSync(new URL('../../crates/formats/tests/formats/files/guesses.json', import.meta.url), 'utf8'));
-  for (const { name, lines, refused, properties: expected, id_is_a_field_too: both = false } of cases) {
+  for (const { name, lines, refused, properties: expected, place = 'geometry', id_is_a_field_too: both = false } of cases) {
     const content = files.read.readFile(lines.join('\n'));
-    assert.equal(files.load.refusalOf(content).includes(refused ?? 'list'), refused !== undefined, name);
-    if (refused) continue;
+    const refusal = files.load.refusalOf(content);
+    if (refused) {
+      assert.ok(refusal.includes(` ${refused}: `), `${name}: ${refusal}`);
+      continue;
+    }
+    assert.equal(refusal, '', name);
     const schema = files.load.schemaOf(content);
-    const { geometry: _, ...properties } = schema.properties;
-    assert.deepEqual(properties, expected, name);
+    const [places, others] = [true, false].map((is) => Object.entries(schema.properties).filter(([, property]) => (property['x-ogc-role'] === 'primary-geometry') === is));
+    assert.deepEqual(Object.fromEntries(others), expected, name);
+    assert.deepEqual(places.map(([own]) => own), [place], name);
     assert.equal(schema['x-meridian-id']?.given ?? false, both, name);
   }
 });

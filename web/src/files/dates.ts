@@ -26,7 +26,15 @@ function expressionOf(pattern: string): RegExp {
 }
 
 /** Whether a time ends with its zone. A date has none. */
-export const isZoned = (text: string): boolean => /(Z|[+-]\d\d:?\d\d)$/.test(text);
+export const isZoned = (text: string): boolean => /\d[Tt ][\d:.,]+(Z|z|[+-][\d:]+)$/.test(text);
+
+/** Whether a month has this day: a day that it does not have becomes another month. */
+export function isDay(year: number, month: number, day: number): boolean {
+  const at = new Date(0);
+  // `Date.UTC` takes the years 0 to 99 as those of the 20th century.
+  at.setUTCFullYear(year, month - 1, day);
+  return month >= 1 && month <= 12 && day >= 1 && at.getUTCMonth() === month - 1;
+}
 
 const expressions = new Map<string, RegExp>();
 
@@ -36,9 +44,7 @@ export function fits(pattern: string, text: string): boolean {
   if (!expression) expressions.set(pattern, (expression = expressionOf(pattern)));
   const { day, month, year = '2000', name } = expression.exec(text)?.groups ?? {};
   if (!day) return false;
-  const at = name ? MONTHS.indexOf(name.toLowerCase()) : Number(month) - 1;
-  // A day that the month does not have becomes another month.
-  return at >= 0 && at < 12 && Number(day) > 0 && new Date(Date.UTC(Number(year), at, Number(day))).getUTCMonth() === at;
+  return isDay(Number(year), name ? MONTHS.indexOf(name.toLowerCase()) + 1 : Number(month), Number(day));
 }
 
 /** The customary patterns of some texts, the likeliest first: those with the fewest misfits, of which `most` are allowed. */

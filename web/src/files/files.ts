@@ -129,8 +129,8 @@ export class Files {
       row.append(button, load, show, remove);
       for (const one of [show, remove]) one.dataset['layer'] = id;
       if (content.notes.length) row.append(make('small', 'lacking', sayNotes(content.notes)));
-      if (content.inexact) row.append(make('small', 'lacking', `whole numbers such as ${content.inexact} are rounded here`));
-      if (content.unlisted) row.append(make('small', 'lacking', `lists of other values than texts are not loaded; here they are texts, such as ${content.unlisted}`));
+      if (content.inexact) row.append(make('small', 'lacking', `whole numbers beyond 2^53 such as ${content.inexact} are rounded or texts here, and not loaded`));
+      if (content.unkept) row.append(make('small', 'lacking', `values that no field keeps are not loaded; here they are texts, such as ${content.unkept}`));
       if (content.placeless) row.append(make('small', 'lacking', `${formatCount(content.placeless)} without a place: not on the map${content.misplaced && `; ${content.misplaced}`}`));
       return row;
     });

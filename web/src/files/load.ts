@@ -7,7 +7,7 @@ import { formatCount } from '../numbers';
 import { mayManage } from '../session';
 import type { MapFile } from './files';
 import { commandOf, sayNote } from './notes';
-import { idColumn, type FileContent } from './read';
+import { idColumn, type FileContent, type Origin } from './read';
 
 /** Max bytes of one request; the server takes more by default. */
 const BATCH = 2_000_000;
@@ -52,7 +52,10 @@ export function schemaOf(content: FileContent): Schema & Record<string, unknown>
   const { features, fields, times } = content;
   const dates = (name: string): boolean => features.every(({ properties }) => ((properties?.[name] as string | undefined)?.length ?? 10) === 10);
   const { properties: ids, ...ofRoot } = idsOf(content);
-  const properties: Schema['properties'] = { geometry: { format: geometryFormat(features), 'x-ogc-role': 'primary-geometry' }, ...ids };
+  // The place has a name that no field has, as in crates/formats/src/infer/guess.rs. In an event it is the member `geometry`, whatever its name.
+  const names = new Set([...Object.keys(ids), ...fields.map(({ name }) => name)]);
+  const place = [content.place, 'geom', 'shape', 'place', '@geometry'].find((name) => !names.has(name)) ?? content.place;
+  const properties: Schema['properties'] = { [place]: { format: geometryFormat(features), 'x-ogc-role': 'primary-geometry' }, ...ids };
   for (const { name, kind } of fields.filter((field) => field.name !== idColumn(content))) {
     const format = kind === 'time' && dates(name) ? { type: 'string', format: 'date' } : TYPES[kind];
     const at = times.indexOf(name);
@@ -61,11 +64,13 @@ export function schemaOf(content: FileContent): Schema & Record<string, unknown>
   return { $schema: 'https://json-schema.org/draft/2020-12/schema', type: 'object', ...ofRoot, properties };
 }
 
-/** Whether a collection has all properties of a file as the file has them. */
+/** Whether a collection has all properties of a file as the file has them. The place may have another name. */
 export function takes(there: Schema, schema: Schema): boolean {
   const isGiven = ({ 'x-meridian-id': id }: Schema): boolean => id?.given ?? false;
   const same = (a: Property | undefined, b: Property | undefined): boolean => (['type', 'format', 'readOnly', 'x-ogc-role'] as const).every((key) => a?.[key] === b?.[key]);
-  return isGiven(there) === isGiven(schema) && Object.entries(schema.properties).every(([name, property]) => same(there.properties[name], property));
+  const isPlace = (property: Property | undefined): boolean => property?.['x-ogc-role'] === 'primary-geometry';
+  const place = Object.values(there.properties).find(isPlace);
+  return isGiven(there) === isGiven(schema) && Object.entries(schema.properties).every(([name, property]) => same(isPlace(property) ? place : there.properties[name], property));
 }
 
 /** The events as lines of NDJSON for a collection of this schema, in bodies of limited size. */
@@ -93,6 +98,29 @@ const nameOf = (file: string): string => file.replace(/(\.(geo)?jsonl?|\.ndjson|
 
 /** A name for a load. `randomUUID` is not there on pages without TLS. */
 const newKey = (): string => Array.from(crypto.getRandomValues(new Uint32Array(4)), (word) => word.toString(16)).join('');
+
+const keys = new WeakMap<FileContent, Map<string, string>>();
+
+/** The name of the load of a file into a collection: one while the page lives, so that a repeated load stores no event twice. */
+export function keyOf(content: FileContent, collection: string): string {
+  const own = keys.get(content) ?? new Map<string, string>();
+  keys.set(content, own);
+  const key = own.get(collection) ?? newKey();
+  own.set(collection, key);
+  return key;
+}
+
+/** What a batch was refused for, with the places that its events have in the file; `before` events were in earlier batches. */
+export function inFile(refusal: string, { unit, numbers }: Origin, before: number): string {
+  const placed = (all: string, n: string): string => {
+    const at = numbers.at(before + Number(n) - 1);
+    return at === undefined ? all : `${unit} ${at}`;
+  };
+  return refusal
+    .replace(/^(\d+ mistakes), nothing was written; /, '$1 in this batch; ')
+    .replace(/(?<=^|^\d+ mistakes in this batch; the first: )(?:line|feature) (\d+)(?=: )/, placed)
+    .replace(/event (\d+)(?=: an id may stand once$)/, placed);
+}
 
 const schemaAt = (path: string, signal: AbortSignal): Promise<Schema> => api.get<Schema>(`${path}/schema`, signal, 'application/schema+json, application/json');
 
@@ -130,28 +158,34 @@ async function load(file: MapFile, name: string, fresh: boolean, key: string, em
   const path = api.collectionPath(name);
   const tag = fresh ? await makeFor(file.content, path, signal) : null;
   if (tag !== null) empty.set(name, tag);
-  let [written, n] = [0, 0];
+  let [written, sent, n] = [0, 0, 0];
   const schema = fresh ? schemaOf(file.content) : await schemaAt(path, signal);
   for (const body of bodiesOf(file.content, BATCH, schema)) {
     const headers = { 'content-type': 'application/x-ndjson', 'idempotency-key': `${key}-${n++}` };
-    const answer = (await (await api.call(`${path}/items`, signal, { method: 'POST', headers, body })).json()) as { written: number; duplicates: number };
+    const answered = api.call(`${path}/items`, signal, { method: 'POST', headers, body }).catch((error: unknown) => {
+      if (!(error instanceof api.Problem)) throw error;
+      throw new api.Problem(error.title, inFile(error.detail, file.content.origin, sent), error.status, error.field);
+    });
+    const answer = (await (await answered).json()) as { written: number; duplicates: number };
     empty.delete(name);
     written += answer.written + answer.duplicates;
+    sent += body.split('\n').length;
     said(written);
   }
   return written;
 }
 
-/** Why a file was not loaded, with the collections that were made for it and stay. */
-export function sayFailure(error: unknown, made: ReadonlyMap<string, string>, origin: string): string {
+/** Why a file was not loaded, with the events of it that are in the collection `into`, and the collections that were made for it and stay. */
+export function sayFailure(error: unknown, made: ReadonlyMap<string, string>, origin: string, written: number, into: string): string {
   const why = error instanceof Error ? error.message : String(error);
+  const kept = written ? [`${formatCount(written)} events are in ${into} already, and stay: Load does not write them again, a corrected file would`] : [];
   const left = isRefusal(error) ? [...made.keys()].map((name) => `The collection ${name} is made, and stays: meridian drop ${name} --url ${origin} removes it`) : [];
-  return [why, ...left].join('. ');
+  return [why, ...kept, ...left].join('. ');
 }
 
 /** Why a file is not loaded from here; empty where it may be. What the browser has read differs from the file, or the loader refuses it too. */
-export const refusalOf = ({ inexact, unlisted }: FileContent): string =>
-  unlisted ? `A list may hold texts only, also for meridian load. The first other one is ${unlisted}. As texts, or as a field each, its values are loaded.` : inexact && `The browser would change whole numbers beyond 2^53, the first of which is ${inexact}. The command above, meridian load, keeps them.`;
+export const refusalOf = ({ inexact, unkept }: FileContent): string =>
+  unkept ? `A field holds values of one kind, and lists hold texts only, also for meridian load. The first value that does not fit is ${unkept}. As text, or as fields of its own, it is loaded.` : inexact && `The browser would change whole numbers beyond 2^53, the first of which is ${inexact}. The command above, meridian load, keeps them.`;
 
 /** Asks where to load a file, and loads it there. */
 export async function askToLoad(app: App, file: MapFile): Promise<void> {
@@ -161,12 +195,12 @@ export async function askToLoad(app: App, file: MapFile): Promise<void> {
   target.replaceChildren(...(manages ? [make('option', '', 'a new collection', { value: '' })] : []), ...app.list().map((c) => make('option', '', c.title, { value: c.id })));
   name.value = nameOf(file.name);
   const total = file.content.features.length;
-  const { notes, placeless, misplaced, unlisted } = file.content;
+  const { notes, placeless, misplaced, unkept } = file.content;
   state.textContent = `${formatCount(total)} events, ${file.content.fields.length} fields${placeless ? `; not loaded: ${formatCount(placeless)} without a place${misplaced && `, ${misplaced}`}` : ''}`;
   const refusal = refusalOf(file.content);
   if (refusal) state.textContent = refusal;
-  // No command loads a list that is refused.
-  const hasCommand = !unlisted && (refusal !== '' || notes.some(({ options }) => options));
+  // No command loads a value that is refused.
+  const hasCommand = !unkept && (refusal !== '' || notes.some(({ options }) => options));
   $('load-notes').hidden = !notes.length && !hasCommand;
   $('load-notes-list').replaceChildren(...notes.map((note) => make('li', '', sayNote(note))));
   const draw = (): void => {
@@ -179,7 +213,6 @@ export async function askToLoad(app: App, file: MapFile): Promise<void> {
   target.onchange = draw;
   draw();
   const stop = new AbortController();
-  const key = newKey();
   const empty = new Map<string, string>();
   $('load-cancel').onclick = () => dialog.close();
   dialog.onclose = () => stop.abort();
@@ -190,7 +223,12 @@ export async function askToLoad(app: App, file: MapFile): Promise<void> {
     const into = fresh ? name.value.trim() : target.value;
     if (!into) return name.focus();
     go.disabled = true;
-    load(file, into, fresh, key, empty, (done) => (state.textContent = `${formatCount(done)} of ${formatCount(total)} written`), stop.signal).then(
+    let done = 0;
+    const said = (written: number): void => {
+      done = written;
+      state.textContent = `${formatCount(done)} of ${formatCount(total)} written`;
+    };
+    load(file, into, fresh, keyOf(file.content, into), empty, said, stop.signal).then(
       (written) => {
         dialog.close();
         toast(`${formatCount(written)} events written to ${into}`);
@@ -200,7 +238,7 @@ export async function askToLoad(app: App, file: MapFile): Promise<void> {
       async (error: unknown) => {
         if (isRefusal(error)) await removeEmpty(empty, stop.signal);
         go.disabled = false;
-        if (!stop.signal.aborted) state.textContent = sayFailure(error, empty, location.origin);
+        if (!stop.signal.aborted) state.textContent = sayFailure(error, empty, location.origin, done, into);
       },
     );
   };

@@ -5,7 +5,8 @@ import { readCsv } from '../csv';
 import { positionsOf } from '../frame';
 import type { LngLat } from '../shapes';
 import { noteOf, type Note } from './notes';
-import { areInstants, readsInUtc, timeOf, timesOf } from './times';
+import { isWkt } from './places';
+import { areInstants, isTime, readsInUtc, timeOf, timesOf } from './times';
 import { parseWkt } from './wkt';
 
 export interface FileField {
@@ -13,8 +14,18 @@ export interface FileField {
   readonly kind: FieldKind;
 }
 
+/** Where the events are in a file. */
+export interface Origin {
+  readonly unit: 'line' | 'event';
+  /** The line on which each event begins, or its number among the events of the file, from 1. */
+  readonly numbers: readonly number[];
+}
+
 export interface FileContent {
   readonly features: readonly Feature[];
+  readonly origin: Origin;
+  /** The column of the place, or else `geometry`. */
+  readonly place: string;
   readonly fields: readonly FileField[];
   /** Names of the fields that are the time: one instant, or start and end; empty where none is. */
   readonly times: readonly string[];
@@ -24,12 +35,12 @@ export interface FileContent {
   readonly misplaced: string;
   /** Columns that look like times or places and were not taken, and times that were read as UTC. */
   readonly notes: readonly Note[];
-  /** The first whole number of JSON that is another one here, as the file has it; empty where all are exact. */
+  /** The first whole number that is another one here, or a text in a column of numbers, as the file has it; empty where all are exact. */
   readonly inexact: string;
   /** The ids, of which each event has its own: the column that has them, or the member `id` of GeoJSON. Null where one is lacking or occurs twice. */
   readonly id: { readonly name: string; readonly member: boolean } | null;
-  /** The first list of other values than texts, which no collection keeps, after the name of its field; empty where there is none. */
-  readonly unlisted: string;
+  /** The first value of JSON that its field cannot keep, after the name of the field; empty where there is none. */
+  readonly unkept: string;
 }
 
 /** Max size of a file in bytes, and max events: the browser keeps all of them. */
@@ -38,18 +49,33 @@ export const EVENTS_MAX = 300_000;
 
 const LON = /^(lon|lng|long|longitude|x|lon_?deg|decimallongitude)$/i;
 const LAT = /^(lat|latitude|y|lat_?deg|decimallatitude)$/i;
-const SHAPE = /^(wkt|geom|geometry|the_geom|shape)$/i;
-/** Customary names of ids, those of crates/formats/src/roles.rs. */
+/** Customary names of shapes, the likeliest first, and of ids: those of crates/formats/src/roles.rs. */
+const SHAPES = ['geometry', 'geom', 'wkt', 'the_geom', 'shape', 'geo', 'wkb_geometry'];
 const ID = /^(id|fid|@id)$/i;
 
 type Row = Record<string, unknown>;
+
+/** What a text says of its events besides their values. */
+interface Form {
+  /** Whether values are cells of a table. */
+  readonly cells: boolean;
+  /** The fields of JSON in which some whole number has a fraction or an exponent. */
+  readonly floats: ReadonlySet<string>;
+  readonly origin: Origin;
+}
+
+/** A cell without the blanks around it. */
+const bare = (value: unknown): unknown => (typeof value === 'string' ? value.replace(/^[ \t]+|[ \t]+$/g, '') : value);
+
+/** Whether a value is none. A text of JSON may be empty. */
+const isNone = (value: unknown, cells: boolean): boolean => value === null || value === undefined || (cells && bare(value) === '');
 
 /** Max degrees of a longitude and of a latitude. */
 const EDGES = [180, 90];
 
 /** The place in one column of shapes, or in two of longitude and latitude; where there is none, what is wrong, if anything. */
 function placeOf(row: Row, used: readonly string[]): Geometry | string {
-  const lacking = used.filter((name) => ['', null, undefined].includes(row[name] as string | null | undefined));
+  const lacking = used.filter((name) => isNone(row[name], true));
   if (lacking.length) return lacking.length < used.length ? `${lacking[0]} has no value` : '';
   const found = (name: string): string => `${name}: ${JSON.stringify(row[name]).slice(0, 60)}`;
   if (used.length === 1) {
@@ -67,28 +93,43 @@ function areIds(values: readonly unknown[]): boolean {
   return new Set(ids).size === values.length;
 }
 
-/** Rows as features; `lines` are those on which the rows of a table begin. */
-function ofRows(rows: readonly Row[], columns: readonly string[], lines?: readonly number[]): FileContent {
-  const find = (pattern: RegExp): string | undefined => columns.find((name) => pattern.test(name.trim()));
-  const [lon, lat, shape] = [find(LON), find(LAT), find(SHAPE)];
-  const used = lon !== undefined && lat !== undefined ? [lon, lat] : shape !== undefined ? [shape] : [];
+/** The columns of the place, as the loader has them: one of shapes alone, else longitude and latitude, else one that is named as a shape. */
+function placeColumns(rows: readonly Row[], columns: readonly string[]): string[] {
+  const named = SHAPES.flatMap((shape) => columns.filter((name) => name.toLowerCase() === shape));
+  const hasShapes = (name: string, all: boolean): boolean => {
+    const values = rows.map((row) => row[name]).filter((value) => !isNone(value, true));
+    const passes = (value: unknown): boolean => typeof value === 'string' && isWkt(value.trim());
+    return values.length > 0 && (all ? values.every(passes) : values.some(passes));
+  };
+  const whole = named.find((name) => hasShapes(name, true));
+  if (whole !== undefined) return [whole];
+  const [lon, lat] = [LON, LAT].map((pattern) => columns.find((name) => pattern.test(name.trim())));
+  if (lon !== undefined && lat !== undefined) return [lon, lat];
+  const partly = named.find((name) => hasShapes(name, false)) ?? named.at(0);
+  return partly === undefined ? [] : [partly];
+}
+
+/** Rows as features. */
+function ofRows(rows: readonly Row[], columns: readonly string[], form: Form): FileContent {
+  const { unit, numbers } = form.origin;
+  const used = placeColumns(rows, columns);
   if (!used.length)
     throw new Error(`There is no column for a place: expected lon and lat, longitude and latitude, or wkt, found ${columns.slice(0, 8).join(', ')}. With other names: meridian load COLLECTION FILE --lon NAME --lat NAME`);
   const features: Feature[] = [];
+  const places: number[] = [];
   let misplaced = '';
   for (const [i, row] of rows.entries()) {
     const geometry = placeOf(row, used);
     const properties = Object.fromEntries(Object.entries(row).filter(([name]) => !used.includes(name)));
-    if (typeof geometry !== 'string') features.push({ type: 'Feature', geometry, properties });
-    else if (geometry && !misplaced) misplaced = `${lines ? `line ${lines[i]}` : `event ${i + 1}`}: ${geometry}`;
+    if (typeof geometry !== 'string') {
+      features.push({ type: 'Feature', geometry, properties });
+      places.push(numbers[i]);
+    } else if (geometry && !misplaced) misplaced = `${unit} ${numbers[i]}: ${geometry}`;
   }
   const ids = columns.find((name) => ID.test(name) && !used.includes(name) && areIds(rows.map((row) => row[name])));
-  return { ...ofFeatures(features, rows.length - features.length, ids === undefined ? null : { name: ids, member: false }, lines !== undefined), misplaced };
+  const content = ofFeatures(features, rows.length - features.length, ids === undefined ? null : { name: ids, member: false }, { ...form, origin: { unit, numbers: places } });
+  return { ...content, misplaced, place: used.length === 1 ? used[0] : content.place };
 }
-
-const TIME = /^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?$/;
-
-const isTime = (value: string): boolean => TIME.test(value) && !Number.isNaN(Date.parse(value.replace(' ', 'T')));
 
 const areTexts = (value: unknown): value is readonly string[] => Array.isArray(value) && value.every((one) => typeof one === 'string');
 
@@ -104,41 +145,57 @@ function listOf(value: unknown, cells: boolean): readonly string[] | null {
   return areTexts(list) ? list : null;
 }
 
+/** A number in a cell, as `infer/kinds.rs` has it. Leading zeros or a plus are a code. */
+const NUMBER = /^-?(?:(?!0\d)\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?$/;
+
+/** Whether a value is a number. Texts of JSON stay texts. */
+const isNumber = (value: unknown, cells: boolean): boolean => typeof value === 'number' || (cells && typeof value === 'string' && NUMBER.test(value) && Number.isFinite(Number(value)));
+
+/** Whether a cell is a whole number that is another one in JavaScript. */
+const isLong = (value: unknown): value is string => typeof value === 'string' && /^-?\d+$/.test(value) && !Number.isSafeInteger(Number(value));
+
+/** The first long number in a column of integers of 64 bits. Longer ones are texts for the loader too. */
+function longOf(values: readonly unknown[]): string | undefined {
+  const longs = values.every((value) => isNumber(value, true)) ? values.filter(isLong) : [];
+  return longs.every((text) => BigInt.asIntN(64, BigInt(text)) === BigInt(text)) ? longs[0] : undefined;
+}
+
 function kindOf(values: readonly unknown[], cells: boolean): FileField['kind'] {
   const all = (test: (value: unknown) => boolean): boolean => values.every(test);
   if (!values.length) return 'text';
-  if (all((v) => typeof v === 'boolean' || v === 'true' || v === 'false')) return 'bool';
-  const numeric = (v: unknown): boolean => typeof v === 'number' || (typeof v === 'string' && /^-?(0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?$/.test(v));
-  if (all((v) => numeric(v) && Number.isSafeInteger(Number(v)) && !/[.eE]/.test(String(v)))) return 'int';
-  // As a number of JavaScript a whole number of more digits would become another one.
-  const isLong = (v: unknown): boolean => typeof v === 'string' && /^-?\d+$/.test(v) && !Number.isSafeInteger(Number(v));
-  if (all(numeric)) return values.some(isLong) ? 'text' : 'float';
+  if (all((v) => typeof v === 'boolean' || (cells && typeof v === 'string' && /^(true|false)$/i.test(v)))) return 'bool';
+  if (all((v) => isNumber(v, cells))) {
+    if (all((v) => Number.isSafeInteger(Number(v)) && !/[.eE]/.test(String(v)))) return 'int';
+    return values.some(isLong) ? 'text' : 'float';
+  }
   if (all((v) => listOf(v, cells) !== null)) return 'list';
   return all((v) => typeof v === 'string' && isTime(v)) ? 'time' : 'text';
 }
 
 function valueAs(value: unknown, kind: FileField['kind'], cells: boolean, inUtc: boolean): unknown {
-  if (value === null || value === undefined || value === '') return undefined;
+  // Blanks in a column of texts are a value.
+  if (value === '' ? cells : isNone(value, cells && kind !== 'text')) return undefined;
   if (kind === 'int' || kind === 'float') return Number(value);
-  if (kind === 'bool') return value === true || value === 'true';
+  if (kind === 'bool') return value === true || /true/i.test(String(value));
   // Without a zone a time is in UTC, which a note says.
-  if (kind === 'time') return timeOf(value as string, inUtc);
+  if (kind === 'time') return timeOf(bare(value) as string, inUtc);
   if (kind === 'list') return listOf(value, cells);
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
 /** Features with their fields: each with the one kind that all its values have. */
-function ofFeatures(list: readonly Feature[], placeless: number, id: FileContent['id'], cells = false): FileContent {
+function ofFeatures(list: readonly Feature[], placeless: number, id: FileContent['id'], { cells, floats, origin }: Form): FileContent {
   const columns = new Map<string, unknown[]>();
   for (const { properties } of list)
     for (const [name, value] of Object.entries((properties ?? {}))) {
       let values = columns.get(name);
       if (!values) columns.set(name, (values = []));
-      if (value !== null && value !== undefined && value !== '') values.push(value);
+      if (!isNone(value, cells)) values.push(cells ? bare(value) : value);
     }
   const ids = idColumn({ id });
   const found = [...columns].map(([name, values]): FileField & { readonly values: readonly unknown[] } => {
-    const kind = kindOf(values, cells);
+    const narrow = kindOf(values, cells);
+    const kind = narrow === 'int' && floats.has(name) ? 'float' : narrow;
     // Ids keep the digits that the file has.
     return { name, values, kind: name === ids && kind !== 'int' ? 'text' : kind };
   });
@@ -154,9 +211,10 @@ function ofFeatures(list: readonly Feature[], placeless: number, id: FileContent
   });
   const notes = found.filter(({ name }) => name !== ids).flatMap(({ name, kind, values }) =>
     noteOf(name, kind, values, { isTime, cells, wantsTime: !times.length, asText: texts.has(name), lacking: list.length - values.length }) ?? []);
-  const isUnlisted = (value: unknown): boolean => Array.isArray(value) && !areTexts(value);
-  const [unlisted = ''] = found.flatMap(({ name, values }) => values.filter(isUnlisted).slice(0, 1).map((value) => `${name}: ${JSON.stringify(value).slice(0, 60)}`));
-  return { features, fields, times, placeless, misplaced: '', notes, inexact: '', id, unlisted };
+  const asTexts = found.filter(({ name, kind }) => kind === 'text' && name !== ids);
+  const [unkept = ''] = asTexts.flatMap(({ name, values }) => values.filter((value) => typeof value !== 'string').slice(0, 1).map((value) => `${name}: ${JSON.stringify(value).slice(0, 60)}`));
+  const [inexact = ''] = cells ? asTexts.flatMap(({ values }) => longOf(values) ?? []) : [];
+  return { features, origin, place: 'geometry', fields, times, placeless, misplaced: '', notes, inexact, id, unkept };
 }
 
 /** The column that has the ids; empty where none has. */
@@ -165,48 +223,87 @@ export const idColumn = ({ id }: Pick<FileContent, 'id'>): string => (id && !id.
 const isFeature = (value: unknown): value is Feature => typeof value === 'object' && value !== null && (value as Feature).type === 'Feature';
 
 /** The events of JSON values: features, geometries, or flat rows. */
-function ofValues(values: readonly unknown[]): FileContent {
-  const features = values.flatMap((value): unknown[] => ((value as { type?: string }).type === 'FeatureCollection' ? (value as { features: unknown[] }).features : [value]));
+function ofValues({ values, lines }: Parsed, floats: Form['floats']): FileContent {
+  const features: unknown[] = [];
+  const numbers: number[] = [];
+  for (const [i, value] of values.entries())
+    for (const one of (value as { type?: string }).type === 'FeatureCollection' ? (value as { features: unknown[] }).features : [value]) {
+      features.push(one);
+      numbers.push(lines ? lines[i] : features.length);
+    }
+  const unit = lines ? 'line' : 'event';
+  const form: Form = { cells: false, floats, origin: { unit, numbers } };
   if (features.length && !features.some(isFeature)) {
     const rows = features as Row[];
-    if (rows.every((row) => 'coordinates' in row)) return ofFeatures(rows.map((geometry) => ({ type: 'Feature', properties: {}, geometry: geometry as unknown as Geometry })), 0, null);
-    return ofRows(rows, [...new Set(rows.flatMap((row) => Object.keys(row)))]);
+    if (rows.every((row) => 'coordinates' in row)) return ofFeatures(rows.map((geometry) => ({ type: 'Feature', properties: {}, geometry: geometry as unknown as Geometry })), 0, null, form);
+    return ofRows(rows, [...new Set(rows.flatMap((row) => Object.keys(row)))], form);
   }
-  const found = features.filter(isFeature).filter(({ geometry }) => geometry !== null && geometry !== undefined);
-  const shown = found.filter(({ geometry }) => !beyondOf(geometry));
-  const bad = shown.length < found.length ? found.find(({ geometry }) => beyondOf(geometry)) : undefined;
-  const misplaced = bad ? `event ${features.indexOf(bad) + 1}: geometry: ${JSON.stringify(beyondOf(bad.geometry))} where a longitude and a latitude were expected` : '';
+  const shown: Feature[] = [];
+  const places: number[] = [];
+  let misplaced = '';
+  for (const [i, one] of features.entries()) {
+    if (!isFeature(one) || one.geometry === null || one.geometry === undefined) continue;
+    const beyond = beyondOf(one.geometry);
+    if (!beyond) {
+      shown.push(one);
+      places.push(numbers[i]);
+    } else if (!misplaced) misplaced = `${unit} ${numbers[i]}: geometry: ${JSON.stringify(beyond)} where a longitude and a latitude were expected`;
+  }
   const areDistinct = areIds(features.map((value) => (isFeature(value) ? value.id : null)));
-  return { ...ofFeatures(shown, features.length - shown.length, areDistinct ? { name: 'id', member: true } : null), misplaced };
+  const id = areDistinct ? { name: 'id', member: true } : null;
+  return { ...ofFeatures(shown, features.length - shown.length, id, { ...form, origin: { unit, numbers: places } }), misplaced };
 }
 
 /** A position that lies nowhere on Earth: the server would refuse it. */
 const beyondOf = (geometry: Geometry): LngLat | undefined => positionsOf(geometry).find((position) => !EDGES.every((edge, i) => Math.abs(position[i]) <= edge));
 
-/** Begins each line of a GeoJSON text sequence (RFC 8142). */
-const RECORD = '\u001e';
-
-function parseLines(text: string): unknown[] {
-  return text.split('\n').flatMap((line, i) => {
-    const json = (line.startsWith(RECORD) ? line.slice(1) : line).trim();
-    if (!json) return [];
-    try {
-      const value: unknown = JSON.parse(json);
-      if (typeof value !== 'object' || value === null) throw new Error('not an object');
-      return [value];
-    } catch {
-      throw new Error(`Line ${i + 1} is not a JSON object`);
-    }
-  });
+/** Values of JSON, with their lines where each has its own. */
+interface Parsed {
+  readonly values: readonly unknown[];
+  readonly lines?: readonly number[];
 }
 
-function parseJson(text: string): unknown[] {
+/** Begins each record of a GeoJSON text sequence (RFC 8142), which may have several lines. */
+const RECORD = '\u001e';
+
+function parseLines(text: string): Parsed {
+  const isSequence = text.trimStart().startsWith(RECORD);
+  const [values, lines]: [unknown[], number[]] = [[], []];
+  let line = 1;
+  for (const part of text.split(isSequence ? RECORD : '\n')) {
+    try {
+      if (part.trim()) {
+        const value: unknown = JSON.parse(part);
+        if (typeof value !== 'object' || value === null) throw new Error('not an object');
+        values.push(value);
+        lines.push(line);
+      }
+    } catch {
+      throw new Error(isSequence ? `Record ${values.length + 1}, on line ${line}, is not a JSON object` : `Line ${line} is not a JSON object`);
+    }
+    line += isSequence ? part.split('\n').length - 1 : 1;
+  }
+  return { values, lines };
+}
+
+function parseJson(text: string): Parsed {
   try {
     const value: unknown = JSON.parse(text);
-    return Array.isArray(value) ? value : [value];
+    return { values: Array.isArray(value) ? value : [value] };
   } catch {
     return parseLines(text);
   }
+}
+
+/** Texts, of which the names of members have their number where that has a fraction or an exponent. */
+const FLOAT = /("[^"\\]*(?:\\.[^"\\]*)*")(?:\s*:\s*-?\d+(?:\.|[eE])[-+\d.eE]*)?/g;
+
+/** The names of members with numbers such as `1.0`, which are whole numbers in JavaScript, and no integers for the loader. */
+function floatsOf(json: string): Set<string> {
+  const names = new Set<string>();
+  if (!/:\s*-?\d+(?:\.0+(?!\d)|(?:\.\d+)?[eE])/.test(json)) return names;
+  for (const [found, name] of json.matchAll(FLOAT)) if (found.length > name.length) names.add(name);
+  return new Set([...names].map((name) => JSON.parse(name) as string));
 }
 
 /** Texts, which may hold digits, and whole numbers of 16 digits or more. A part of another number is none. */
@@ -253,7 +350,7 @@ function parseTable(text: string): FileContent {
   const place = named.filter((name) => LON.test(name) || LAT.test(name));
   if (rows.some((row) => place.some((name) => DECIMAL_COMMA.test(String(row[name])))))
     throw new Error('Its positions have a decimal comma, which the browser does not read; the server\'s loader does: meridian load COLLECTION FILE --decimal-comma');
-  return ofRows(rows, named, lines);
+  return ofRows(rows, named, { cells: true, floats: new Set(), origin: { unit: 'line', numbers: lines } });
 }
 
 /** Kinds that `meridian load` reads and the browser does not: by the ending of the name. */
@@ -298,7 +395,7 @@ export function textOf(bytes: Uint8Array, name: string): string {
 export function readFile(text: string): FileContent {
   const plain = text.replace(/^\ufeff/, '');
   if (!plain.trim()) throw new Error('The file is empty: expected GeoJSON, NDJSON or CSV.');
-  const content = ['{', '[', RECORD].includes(plain.trimStart()[0]) ? { ...ofValues(parseJson(plain)), inexact: inexactOf(plain) } : parseTable(plain);
+  const content = ['{', '[', RECORD].includes(plain.trimStart()[0]) ? { ...ofValues(parseJson(plain), floatsOf(plain)), inexact: inexactOf(plain) } : parseTable(plain);
   if (!content.features.length) throw new Error(`The file has no event with a place${content.misplaced && `: ${content.misplaced}`}.`);
   if (content.features.length > EVENTS_MAX) throw new Error(`The file has more than ${EVENTS_MAX.toLocaleString('en')} events: load it into a collection with meridian load.`);
   return content;

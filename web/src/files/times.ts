@@ -1,5 +1,5 @@
 // Which columns are the time of events, as `meridian load` chooses them (crates/formats/src/roles.rs and infer/guess.rs).
-import { isZoned } from './dates';
+import { isDay, isZoned } from './dates';
 
 /** Customary names of the time of an event, the likeliest first. */
 const TIME: readonly string[] = [
@@ -11,6 +11,19 @@ const INTERVALS: readonly (readonly string[])[] = [
   ['start', 'end'], ['start_time', 'end_time'], ['time_start', 'time_end'], ['starttime', 'endtime'], ['begin', 'end'], ['begin_time', 'end_time'],
   ['valid_from', 'valid_to'], ['start_date', 'end_date'],
 ];
+
+/** A time as crates/model/src/time.rs reads it: RFC 3339, and what ISO 8601 leaves out of it or writes without colons. */
+const ISO = new RegExp(
+  '^(\\d{4})-(\\d\\d)-(\\d\\d)' +
+    '(?:[Tt ](?:[01]\\d|2[0-3])(?::[0-5]\\d(?::(?:[0-5]\\d|60)(?:[.,]\\d{1,9})?)?|[0-5]\\d(?:(?:[0-5]\\d|60)(?:[.,]\\d{1,9})?)?)?' +
+    '(?:[Zz]|[+-](?:[01]\\d|2[0-3])(?::[0-5]\\d|[0-5]\\d)?)?)?$',
+);
+
+/** Whether a text is a time, of a day that the calendar has. */
+export function isTime(text: string): boolean {
+  const [, year, month, day] = ISO.exec(text) ?? [];
+  return year !== undefined && isDay(Number(year), Number(month), Number(day));
+}
 
 /** A column whose values are all times. */
 export interface TimeColumn {
@@ -30,10 +43,10 @@ export const readsInUtc = (columns: readonly TimeColumn[]): boolean => columns.s
 /** Whether a column is one of instants also where it is not the time of the events. */
 export const areInstants = (values: readonly string[], inUtc: boolean): boolean => inUtc || values.every(isZoned);
 
-/** A time as the server takes it. A date stays one, unless the file is read in UTC. */
+/** A time as the server takes it. A date stays one, unless the file is read in UTC. A leap second is the second before, which browsers can show. */
 export function timeOf(value: string, inUtc: boolean): string {
   if (value.length === 10) return inUtc ? `${value}T00:00:00Z` : value;
-  return `${value.replace(' ', 'T')}${isZoned(value) ? '' : 'Z'}`;
+  return `${value.replace(/[t ]/, 'T').replace(/(T\d\d:\d\d):60/, '$1:59')}${isZoned(value) ? '' : 'Z'}`;
 }
 
 /** The names of one instant, or of start and end; empty where no column is surely the time. An instant has a value in each event. */
