@@ -250,10 +250,10 @@ pub fn refusal_problem(refusal: Refusal, state: &AppState) -> Problem {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::PathBuf;
     use meridian_backend::{Backend, Embedded, Seams, Settings};
     use meridian_model::schema_spec;
     use meridian_store::{Options, Store};
+    use std::path::PathBuf;
     use std::sync::Arc;
 
     #[test]
