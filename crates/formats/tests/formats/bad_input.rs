@@ -140,6 +140,22 @@ fn bad_shapes_are_told() {
 }
 
 #[test]
+fn a_bad_place_has_the_name_of_the_schema() {
+    let named = Schema { geometry_name: "place".into(), ..(*schema(GeometryType::Point)).clone() };
+    let points = Arc::new(named);
+    for position in ["[\"a\",0]", "[200,0]", "[1]"] {
+        let feature = placed(&format!(r#"{{"type":"Point","coordinates":{position}}}"#));
+        check(Format::GeoJson, feature.as_bytes(), &points, Some(1), Some("place"), "");
+    }
+    for flat in [r#""lon":200,"lat":1"#, r#""lon":1"#] {
+        let event = format!(r#"{{"id":"a","time":"2026-01-31T12:00:00Z",{flat}}}"#);
+        check(Format::NdJson, event.as_bytes(), &points, Some(1), Some("place"), "");
+    }
+    let row = "id,lon,lat,time\na,200,2,2026-01-31T12:00:00Z\n";
+    check(Format::Csv, row.as_bytes(), &points, Some(2), Some("place"), "longitude 200");
+}
+
+#[test]
 fn broken_json_is_told() {
     let whole = format!(r#"{{"type":"FeatureCollection","features":[{GOOD},{GOOD}]}}"#);
     let points = schema(GeometryType::Point);
@@ -261,8 +277,7 @@ fn bad_rows_are_told_by_line_and_field() {
         ("POINT(1)", "a number was expected"),
     ] {
         let text = format!("id,time,wkt\na,2026-01-31T12:00:00Z,\"{wkt}\"\n");
-        let found = mistakes(Format::Csv, text.as_bytes(), &schema(GeometryType::Any));
-        assert!(found[0].detail.contains(words) && found[0].line == Some(2), "{wkt}: {}", found[0]);
+        check(Format::Csv, text.as_bytes(), &schema(GeometryType::Any), Some(2), Some("wkt"), words);
     }
 }
 
