@@ -211,7 +211,8 @@ fn mistakes_in_a_document_of_several_lines_have_theirs() {
     let document = |feature: &str| format!("{{\"type\":\"FeatureCollection\",\n\"features\":[\n{many}\n{feature}\n]}}");
     for (feature, words) in [
         (placed(r#"{"type":"Point","coordinates":[200,2]}"#), "(on line 4004)"),
-        (with("\"n\":\n"), "at character 1, found '}' (on line 4005)"),
+        (placed("{\"type\":\"Point\",\n\"coordinates\":[null,0]}"), "a number was expected, found 'n' (on line 4004)"),
+        (with("\"n\":\n"), "a value was expected, found '}' (on line 4005)"),
         ("\n,".to_owned(), "a value was expected, found ',' (on line 4005)"),
     ] {
         let found = mistakes(Format::GeoJson, document(&feature).as_bytes(), &points);
