@@ -41,8 +41,10 @@ pub fn cut_at_antimeridian(points: impl IntoIterator<Item = (f64, f64, i64)>) ->
             let beyond = to_lon + 2.0 * edge;
             let share = if beyond == lon { 0.0 } else { (edge - lon) / (beyond - lon) };
             let crossing = lat + share * (to_lat - lat);
-            // In floats, whose range no difference of times exceeds.
-            let crossed = time.saturating_add((share * (to_time as f64 - time as f64)).round() as i64);
+            // A float does not hold every microsecond far from 1970, so only the difference of the times is one.
+            let (from, to) = (i128::from(time), i128::from(to_time));
+            let crossed = from + (share * (to - from) as f64).round() as i128;
+            let crossed = crossed.clamp(from.min(to), from.max(to)) as i64;
             line.push((edge, crossing, crossed));
             lines.push(std::mem::take(&mut line));
             line.push((-edge, crossing, crossed));
@@ -248,9 +250,14 @@ mod tests {
         /// with a latitude and a time between those of their neighbours.
         #[test]
         fn a_cut_line_has_its_points_and_one_on_either_side_of_each_cut(
-            points in prop::collection::vec((-180.0..180.0f64, -90.0..90.0f64, 0..1i64 << 50), 1..12),
+            points in prop::collection::vec(
+                (-180.0..180.0f64, -90.0..90.0f64, prop_oneof![0..1i64 << 50, 0..50i64]),
+                1..12,
+            ),
+            year in prop::sample::select(vec![853i64, 1970, 2300, 6684, 9999]),
         ) {
             let mut points = points;
+            points.iter_mut().for_each(|point| point.2 += (year - 1970) * 31_556_952_000_000);
             points.sort_by_key(|point| point.2);
             let lines = cut_at_antimeridian(points.iter().copied());
             let mut all = lines[0].clone();

@@ -87,7 +87,7 @@ pub fn transfer_coding(headers: &HeaderMap) -> Result<()> {
         None => Ok(()),
         Some((value, false)) if value.as_bytes().eq_ignore_ascii_case(b"chunked") => Ok(()),
         Some(_) => {
-            let detail = "Transfer-Encoding has more than one coding: expected chunked alone";
+            let detail = "Transfer-Encoding has more than the word chunked: expected chunked alone";
             Err(Problem::new(Kind::NotImplemented, detail)
                 .header(header::CONNECTION, HeaderValue::from_static("close")))
         }

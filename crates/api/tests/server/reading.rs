@@ -311,6 +311,12 @@ fn a_track_is_one_line_in_order_of_time() {
     assert_eq!((&cut["properties"]["times"], &cut["properties"]["events"]), (&json!(times), &json!(2)));
     server.get("/collections/ships/items?simplify=5").problem(400);
     server.get("/collections/ships/items?track=a&f=csv").problem(400);
+    for of_pages in ["limit=1", "nearest=1&near=1,1", "sortby=at", "properties=ship", "token=x", "explain=true"] {
+        let refusal = server.get(&format!("/collections/ships/items?track=a&{of_pages}")).problem(400);
+        assert_eq!(refusal["field"], of_pages.split('=').next().unwrap(), "{refusal}");
+    }
+    let near = server.json("/collections/ships/items?track=a&near=1,1&radius=150000&explain=false");
+    assert_eq!(near["properties"]["events"], 2);
     quakes().get("/collections/q/items?track=a").problem(400);
 
     let passed = server.json("/collections/ships/tracks?bbox=0,0,2.5,2&limit=1");

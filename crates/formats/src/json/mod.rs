@@ -67,11 +67,14 @@ impl<'a> Json<'a> {
     #[cold]
     pub(crate) fn wrong(&self, expected: &str) -> Invalid {
         let before = self.text.get(..self.at).unwrap_or("");
-        let line = before.rsplit('\n').next().unwrap_or(before);
-        let character = line.chars().count() + 1;
+        // In several lines it would be a character of one of them, while the reader names the line of the event.
+        let place = match self.text.trim_ascii_end().contains('\n') {
+            true => String::new(),
+            false => format!(" at character {}", before.chars().count() + 1),
+        };
         let detail = match self.text.get(self.at..).and_then(|rest| rest.chars().next()) {
-            Some(found) => format!("not JSON: {expected} was expected at character {character}, found {found:?}"),
-            None => format!("not JSON: {expected} was expected at character {character}, where the text ends"),
+            Some(found) => format!("not JSON: {expected} was expected{place}, found {found:?}"),
+            None => format!("not JSON: {expected} was expected{place}, where the text ends"),
         };
         Invalid::new(detail)
     }

@@ -113,6 +113,8 @@ fn mistakes_name_the_character() {
         ("\"abc", "closing quote was expected at character 5, where the text ends"),
         ("[NaN]", "a value was expected at character 2"),
         ("[01]", "a number was expected at character 2"),
+        ("[01]\n", "a number was expected at character 2"),
+        ("[\n01]", "a number was expected, found '0'"),
         ("[1e999]", "too large"),
         ("\"\\ud800x\"", "surrogates"),
     ] {

@@ -187,7 +187,8 @@ impl<B: Batches> ColumnEvents<B> {
                 Role::Lat => position.lat = column.degrees(row, name)?,
                 Role::Geometry => {
                     if let Some(shape) = column.shape(row, name, &mut self.survey)? {
-                        shape.set(builder, &mut self.survey)?;
+                        let named = |e: Invalid| Invalid { field: Some(name.clone()), ..e };
+                        shape.set(builder, &mut self.survey).map_err(named)?;
                     }
                 }
                 Role::Id => {

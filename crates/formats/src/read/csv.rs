@@ -67,7 +67,8 @@ impl Table {
                 Role::Geometry => {
                     let shape = wkt::read_text_or_hex(text.trim(), &mut self.survey);
                     if let Some(shape) = shape.map_err(|e| blame(e, &self.names[i]))? {
-                        shape.set(builder, &mut self.survey)?;
+                        let named = |e: Invalid| Invalid { field: Some(self.names[i].clone()), ..e };
+                        shape.set(builder, &mut self.survey).map_err(named)?;
                     }
                 }
                 Role::Id => self.survey.id(text, builder)?,

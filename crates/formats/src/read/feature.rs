@@ -172,12 +172,17 @@ impl FeatureSetter {
             [Some(_), Some(_)] if self.survey.crs() != Crs::Crs84 => {
                 let detail =
                     "keys of longitude and latitude are in degrees, whatever the reference system of the input";
-                Err(Invalid::field("geometry", detail))
+                Err(Invalid::field(&self.roles.schema().geometry_name, detail))
             }
             [Some(lon), Some(lat)] if !shape_seen => Shape::Point(coord(lon, lat)).set(builder, &mut self.survey),
             [None, None] => Ok(()),
-            [Some(_), Some(_)] => Err(Invalid::field("geometry", "a geometry beside longitude and latitude")),
-            _ => Err(Invalid::field("geometry", "a longitude and a latitude belong together: one is missing")),
+            [Some(_), Some(_)] => {
+                Err(Invalid::field(&self.roles.schema().geometry_name, "a geometry beside longitude and latitude"))
+            }
+            _ => Err(Invalid::field(
+                &self.roles.schema().geometry_name,
+                "a longitude and a latitude belong together: one is missing",
+            )),
         }
     }
 

@@ -140,6 +140,22 @@ fn bad_shapes_are_told() {
 }
 
 #[test]
+fn a_bad_place_has_the_name_of_the_schema() {
+    let named = Schema { geometry_name: "place".into(), ..(*schema(GeometryType::Point)).clone() };
+    let points = Arc::new(named);
+    for position in ["[\"a\",0]", "[200,0]", "[1]"] {
+        let feature = placed(&format!(r#"{{"type":"Point","coordinates":{position}}}"#));
+        check(Format::GeoJson, feature.as_bytes(), &points, Some(1), Some("place"), "");
+    }
+    for flat in [r#""lon":200,"lat":1"#, r#""lon":1"#] {
+        let event = format!(r#"{{"id":"a","time":"2026-01-31T12:00:00Z",{flat}}}"#);
+        check(Format::NdJson, event.as_bytes(), &points, Some(1), Some("place"), "");
+    }
+    let row = "id,lon,lat,time\na,200,2,2026-01-31T12:00:00Z\n";
+    check(Format::Csv, row.as_bytes(), &points, Some(2), Some("place"), "longitude 200");
+}
+
+#[test]
 fn broken_json_is_told() {
     let whole = format!(r#"{{"type":"FeatureCollection","features":[{GOOD},{GOOD}]}}"#);
     let points = schema(GeometryType::Point);
@@ -195,7 +211,8 @@ fn mistakes_in_a_document_of_several_lines_have_theirs() {
     let document = |feature: &str| format!("{{\"type\":\"FeatureCollection\",\n\"features\":[\n{many}\n{feature}\n]}}");
     for (feature, words) in [
         (placed(r#"{"type":"Point","coordinates":[200,2]}"#), "(on line 4004)"),
-        (with("\"n\":\n"), "at character 1, found '}' (on line 4005)"),
+        (placed("{\"type\":\"Point\",\n\"coordinates\":[null,0]}"), "a number was expected, found 'n' (on line 4004)"),
+        (with("\"n\":\n"), "a value was expected, found '}' (on line 4005)"),
         ("\n,".to_owned(), "a value was expected, found ',' (on line 4005)"),
     ] {
         let found = mistakes(Format::GeoJson, document(&feature).as_bytes(), &points);
@@ -261,8 +278,7 @@ fn bad_rows_are_told_by_line_and_field() {
         ("POINT(1)", "a number was expected"),
     ] {
         let text = format!("id,time,wkt\na,2026-01-31T12:00:00Z,\"{wkt}\"\n");
-        let found = mistakes(Format::Csv, text.as_bytes(), &schema(GeometryType::Any));
-        assert!(found[0].detail.contains(words) && found[0].line == Some(2), "{wkt}: {}", found[0]);
+        check(Format::Csv, text.as_bytes(), &schema(GeometryType::Any), Some(2), Some("wkt"), words);
     }
 }
 

@@ -149,7 +149,8 @@ impl BatchBuilder {
 
     /// Sets a point in degrees.
     pub fn set_point(&mut self, lon: f64, lat: f64) -> Result<(), Invalid> {
-        geometry::validate_position(lon, lat)?;
+        let named = |e: Invalid| Invalid { field: Some(self.schema.geometry_name.clone()), ..e };
+        geometry::validate_position(lon, lat).map_err(named)?;
         match &mut self.place {
             PlaceBuilder::Points { pending, .. } => {
                 *pending = Some((lon, lat));

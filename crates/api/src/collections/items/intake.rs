@@ -2,6 +2,7 @@
 //! dropped.
 
 use crate::contract::LeftOut;
+use crate::protocol::fields;
 use crate::protocol::params::crs::{self, Crs};
 use crate::protocol::problem::{Problem, Result};
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
@@ -56,9 +57,31 @@ impl Intake {
 }
 
 fn is_lenient(headers: &HeaderMap) -> bool {
-    let values = headers.get_all(&PREFER).iter().filter_map(|value| value.to_str().ok());
-    values.flat_map(|value| value.split([',', ';'])).any(|preference| {
-        let plain: String = preference.chars().filter(|c| !c.is_ascii_whitespace() && *c != '"').collect();
-        plain.eq_ignore_ascii_case(LENIENT)
+    fields::elements(headers, &PREFER).any(|preference| {
+        // A semicolon begins the parameters of the preference.
+        let preference = preference.split(|&byte| byte == b';').next().unwrap_or_default();
+        let is_plain = |byte: &u8| !byte.is_ascii_whitespace() && *byte != b'"';
+        let plain: Vec<u8> = preference.iter().copied().filter(is_plain).collect();
+        plain.eq_ignore_ascii_case(LENIENT.as_bytes())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lenient_is_a_preference_of_its_own() {
+        for (prefer, expected) in [
+            ("handling=lenient", true),
+            ("return=minimal,, Handling = \"lenient\"; a=b", true),
+            ("handling=strict", false),
+            ("x=\"a, handling=lenient\"", false),
+            ("x=\"a; handling=lenient; b\"", false),
+            ("x; handling=lenient", false),
+        ] {
+            let headers = HeaderMap::from_iter([(PREFER.clone(), HeaderValue::from_static(prefer))]);
+            assert_eq!(is_lenient(&headers), expected, "{prefer}");
+        }
+    }
 }

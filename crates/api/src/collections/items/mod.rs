@@ -75,13 +75,16 @@ impl ItemsRequest {
             return Err(Problem::parameter("crs", detail));
         }
         let max = if format.is_bulk() { LIMIT_STREAM_MAX } else { LIMIT_MAX };
+        let track = track::take(&mut params)?;
         let limit = params.take_count("limit", max)?;
         let nearest = params.take_count("nearest", max)?;
         let sort = params.take("sortby");
         let properties = paging::take_properties(&mut params, &schema)?;
         let consistency = Consistency::take(&mut params, &context.headers, state)?;
         let explain = params.take_flag("explain")?;
-        let track = track::take(&mut params)?;
+        if explain && track.is_some() {
+            return Err(Problem::parameter("explain", track::BESIDE_TRACK));
+        }
         let timeout = params.take_timeout()?;
         let token = params.take("token");
         let selection = EventSelection::take(&mut params, &schema)?;

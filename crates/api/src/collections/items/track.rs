@@ -26,7 +26,13 @@ pub(crate) struct TrackRequest {
     simplify_m: Option<f64>,
 }
 
-/// Takes `track` and `simplify`.
+/// The refusal of a parameter beside `track`.
+pub(super) const BESIDE_TRACK: &str = "has no meaning beside track=OBJECT: leave out one of the two";
+
+/// The parameters of pages, without a meaning for a track: it has all selected events of its object, in order of time.
+const OF_PAGES: [&str; 5] = ["limit", "nearest", "properties", "sortby", "token"];
+
+/// Takes `track` and `simplify`. Call it before the parameters of pages are taken, which it refuses beside `track`.
 pub(super) fn take(params: &mut Params) -> Result<Option<TrackRequest>> {
     let object = params.take("track");
     let simplify_m = params.take_number("simplify")?;
@@ -34,7 +40,10 @@ pub(super) fn take(params: &mut Params) -> Result<Option<TrackRequest>> {
         (None, None) => Ok(None),
         (None, Some(_)) => Err(Problem::parameter("simplify", "given without track=OBJECT")),
         (Some(_), Some(m)) if m < 0.0 => Err(Problem::parameter("simplify", format!("{m} metres: expected 0 or more"))),
-        (Some(object), simplify_m) => Ok(Some(TrackRequest { object, simplify_m })),
+        (Some(object), simplify_m) => match params.remaining().find(|name| OF_PAGES.contains(name)) {
+            Some(name) => Err(Problem::parameter(name, BESIDE_TRACK)),
+            None => Ok(Some(TrackRequest { object, simplify_m })),
+        },
     }
 }
 
