@@ -113,7 +113,7 @@ fn a_bad_batch_is_refused_whole_with_every_line() {
     let problem = server.post("/collections/q/items", "application/x-ndjson", lines.join("\n")).problem(400);
     let at: Vec<u64> = problem["errors"].as_array().unwrap().iter().map(|e| e["line"].as_u64().unwrap()).collect();
     assert_eq!(at, [4, 8, 9, 251], "{problem}");
-    assert_eq!((&problem["line"], &problem["field"]), (&json!(4), &json!("geometry")), "{problem}");
+    assert_eq!((&problem["line"], &problem["field"]), (&json!(4), &json!("geom")), "{problem}");
     assert_eq!(server.json("/collections/q")["itemCount"], 0);
     let many = vec![quake(200.0, 1.0).to_string(); 150].join("\n");
     let problem = server.post("/collections/q/items", "application/x-ndjson", many).problem(400);
@@ -138,7 +138,7 @@ fn a_mistake_in_geojson_has_the_number_of_its_feature_and_its_line() {
             assert_eq!((at["feature"].as_u64(), at["line"].as_u64()), (Some(feature), line), "{problem}");
         }
         let detail = problem["detail"].as_str().unwrap();
-        assert!(detail.starts_with(&format!("feature {feature}: geometry: ")), "{problem}");
+        assert!(detail.starts_with(&format!("feature {feature}: geom: ")), "{problem}");
         // The member is there if the sentence names the line.
         let named = line.map(|line| format!("(on line {line})"));
         assert!(named.map_or(!detail.contains("(on line"), |named| detail.ends_with(&named)), "{problem}");
