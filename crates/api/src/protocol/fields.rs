@@ -1,4 +1,4 @@
-//! Looks up header fields by comparison, and splits those that are lists.
+//! Looks up header fields by comparison, and splits lists.
 //!
 //! Every step of the entry point checks for fields that most requests do not have. A lookup in the map hashes the name,
 //! which costs more than comparing it with the few names of a head.

@@ -189,7 +189,7 @@ impl Partition {
     ) -> Result<Option<(u64, Option<LogPlace>)>, StoreError> {
         self.is_committing = false;
         if self.is_halted() {
-            // A restart finds the manifest, and either the files of both are there or those that it names.
+            // A restart finds the manifest, and the files that it names are there.
             return Err(StoreError::Closed);
         }
         self.thaw(&installing.job);

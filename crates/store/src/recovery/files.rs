@@ -5,7 +5,6 @@ use crate::catalog::sidecars::{read_dead, read_hidden};
 use crate::error::{Problem, StoreError};
 use crate::ingest::partition::Partition;
 use crate::manifest::{SegmentEntry, rows_name, segment_name};
-use crate::part::dead::DeadRows;
 use crate::part::segment::{REBUILT, RowsFile, Segment, rebuild, rebuild_from_rows};
 use crate::part::{Entry, Part};
 use meridian_model::IdRole;
@@ -26,29 +25,14 @@ impl Partition {
         // Before anything is written: a repair below must not reuse the number of a file missing from the manifest.
         self.pass_numbers()?;
         let mut lost_dead = false;
-        let mut hidden = match read_hidden(objects.as_ref(), &self.manifest) {
-            Ok(hidden) => hidden,
-            Err(e) if wait(&e) => return Err(e),
-            Err(e) => {
-                self.note_bad(e);
-                lost_dead = true;
-                Default::default()
-            }
-        };
+        let hidden = read_hidden(objects.as_ref(), &self.manifest);
+        let mut hidden = self.contained(hidden, again, &mut lost_dead)?;
         for (meta, opened, note) in self.open_segments(again) {
             self.notes.extend(note);
             match opened {
                 Ok(part) if part.rows == meta.rows => {
                     // The segment is served anyway. Deleted events may reappear, so writes are refused below.
-                    let dead = match read_dead(objects.as_ref(), &meta) {
-                        Ok(dead) => dead,
-                        Err(e) if wait(&e) => return Err(e),
-                        Err(e) => {
-                            self.note_bad(e);
-                            lost_dead = true;
-                            DeadRows::default()
-                        }
-                    };
+                    let dead = self.contained(read_dead(objects.as_ref(), &meta), again, &mut lost_dead)?;
                     let hidden = hidden.remove(&meta.file).unwrap_or_default();
                     self.segments.insert(part.number, meta);
                     self.entries.push(Entry::of(part, dead, hidden));
@@ -89,6 +73,23 @@ impl Partition {
             self.refuses.get_or_insert("the record of idempotency keys is damaged; see the problems listed".to_owned());
         }
         Ok(())
+    }
+
+    /// Returns what was read, or nothing where it is damaged: then `lost` is set.
+    fn contained<T: Default>(
+        &mut self,
+        read: Result<T, StoreError>,
+        again: bool,
+        lost: &mut bool,
+    ) -> Result<T, StoreError> {
+        match read {
+            Err(e) if !(again && e.may_pass()) => {
+                self.note_bad(e);
+                *lost = true;
+                Ok(T::default())
+            }
+            read => read,
+        }
     }
 
     /// Opens all segments: trees, footers and directories are read, [`OPENERS`] at a time. In a simulation they are
