@@ -7,6 +7,7 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 
 /// How often a credential is checked again: streams end within a second of its revocation.
 const INTERVAL: Duration = Duration::from_millis(500);
+
 /// Why the streams of a void caller end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VoidReason {
