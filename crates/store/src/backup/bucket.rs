@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 /// Placeholder for the data folder; only its lock is needed.
 const ROOT: &str = "/backup";
-/// Max attempts to pin a collection that others drop and create meanwhile.
+/// Max attempts to flush or pin a collection that others drop and create meanwhile.
 const TRIES: usize = 4;
 
 /// The writer of the collections, which can be asked to flush them.
@@ -58,6 +58,7 @@ impl Flusher for Store {
             let position = partition.position();
             partition.flush().map(|()| position)
         };
+        let mut more = 1..TRIES;
         loop {
             let Some(partitions) = self.partitions(tenant, name) else {
                 // Only one that does not exist is left out.
@@ -66,7 +67,8 @@ impl Flusher for Store {
             };
             let flushed = partitions.iter().map(flush).collect::<Result<_, _>>();
             // A drop may fail the flush. Then it is gone, or there is the next one of that name.
-            if flushed.is_ok() || self.partitions(tenant, name).is_some_and(|now| Arc::ptr_eq(&now, &partitions)) {
+            let is_same = || self.partitions(tenant, name).is_some_and(|now| Arc::ptr_eq(&now, &partitions));
+            if flushed.is_ok() || is_same() || more.next().is_none() {
                 return flushed.map(Some);
             }
         }

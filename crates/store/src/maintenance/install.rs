@@ -65,9 +65,12 @@ impl Outcome {
 pub(crate) fn install(core: &PartitionLock, job: Job, output: Result<Output, StoreError>) -> Result<(), StoreError> {
     let _commits = core.lock_commits();
     let mut held = HeldTime(0);
-    let installed = held.of(core, |partition| partition.begin_install(job, output)).and_then(|begun| {
-        let Some(installing) = begun else { return Ok(()) };
-        let (shared, catalog) = held.of(core, |partition| (partition.shared.clone(), partition.catalog.clone()));
+    let begun = held.of(core, |partition| {
+        let begun = partition.begin_install(job, output)?;
+        Ok(begun.map(|installing| (installing, partition.shared.clone(), partition.catalog.clone())))
+    });
+    let installed = begun.and_then(|begun| {
+        let Some((installing, shared, catalog)) = begun else { return Ok(()) };
         let committed = installing.next.commit(&shared, &catalog);
         match held.of(core, |partition| partition.end_install(installing, committed))? {
             Some((flushed, named)) => release(core, &mut held, flushed, named),
