@@ -323,6 +323,27 @@ describe('a file', () => {
     for (const [name, head] of [['a.csv', 'lon,lat\n'], ['a.geojson', '{"type"'], ['a.txt', '']]) refuseKind(name, head);
   });
 
+  it('may hold geometries of GeoJSON in flat JSON, and one that is wrong is named with its line and not loaded', () => {
+    const [point, line] = [{ type: 'Point', coordinates: [4, 45] }, { type: 'LineString', coordinates: [[4, 45], [5, 46]] }];
+    const rows = (...shapes) => readFile(shapes.map((geom, i) => JSON.stringify({ n: i, geom })).join('\n'));
+    const content = rows(point, line, null);
+    assert.deepEqual(content.features, [point, line].map((geometry, n) => ({ type: 'Feature', geometry, properties: { n } })));
+    assert.deepEqual([content.placeless, content.misplaced, files.load.refusalOf(content)], [1, '', '']);
+    for (const [wrong, words] of [
+      [{ type: 'Point' }, 'geom: {"type":"Point"} where a geometry of GeoJSON was expected'],
+      [{ type: 'constructor', coordinates: [1, 2] }, 'a geometry of GeoJSON'],
+      [{ type: 'LineString', coordinates: [1, 2] }, 'a geometry of GeoJSON'],
+      [{ type: 'Point', coordinates: [4, 95] }, 'geom: [4,95] where a longitude and a latitude were expected'],
+      ['POINT (4 45)', 'geom: "POINT (4 45)" where a geometry of GeoJSON was expected'],
+    ]) {
+      const content = rows(point, wrong);
+      assert.equal(content.features.length, 1);
+      assert.ok(content.misplaced.startsWith('line 2: geom: ') && content.misplaced.includes(words), content.misplaced);
+      assert.ok(files.load.refusalOf(content).includes(content.misplaced), words);
+    }
+    assert.throws(() => rows({ type: 'Point' }, null), /no event with a place: line 1: geom: /);
+  });
+
   it('may hold shapes as well-known text', () => {
     const { parseWkt } = files.wkt;
     assert.deepEqual(parseWkt('POINT (1 2)'), { type: 'Point', coordinates: [1, 2] });
@@ -397,6 +418,15 @@ describe('the ids of a file', () => {
     assert.equal(inexact('-9223372036854775808'), '-9223372036854775808');
     for (const cells of [['9007199254740991'], ['9007199254740993', 'a'], ['9223372036854775808'], ['9007199254740993.5']]) assert.equal(inexact(...cells), '', cells.join());
     assert.equal(files.read.readFile('id,lon,lat\n9007199254740993,1,2\n').inexact, '', 'ids are texts');
+  });
+
+  it('and other whole numbers of too many digits beside fractions stay texts, which a note says', () => {
+    const { features, notes } = files.read.readFile('lon,lat,key\n1,2,1.50\n1,3,9007199254740992\n\n1,4, 9007199254740993\n');
+    assert.deepEqual(features.map(({ properties }) => properties.key), ['1.50', '9007199254740992', ' 9007199254740993']);
+    assert.deepEqual(notes.map(files.notes.sayNote), ['Column key has fractions beside integers of too many digits such as 9007199254740993 on line 5. It was kept as text: a schema with numbers in this column rounds them.']);
+    const floats = files.read.readFile('lon,lat,key\n1,2,1.50\n1,3,9007199254740994\n');
+    assert.deepEqual(floats.features.map(({ properties }) => properties.key), [1.5, 9007199254740994]);
+    assert.deepEqual(floats.notes, []);
   });
 
   it('and other whole numbers beyond 2^53 in JSON are not loaded from here, and the first is named', () => {

@@ -25,6 +25,10 @@ pub struct Report {
     pub heights_dropped: u64,
     /// Events accepted without their ids.
     pub ids_dropped: u64,
+    /// Events accepted with an integer that a field of floats has as another number.
+    pub rounded: u64,
+    /// The first of these, at most [`SHOWN_MAX`], each with its line, field and numbers.
+    pub rounded_first: Vec<Invalid>,
     /// Elements that were not taken, as the format has no column for them.
     pub unread: Unread,
 }
@@ -92,12 +96,15 @@ impl Report {
         self.mended += other.mended;
         self.heights_dropped += other.heights_dropped;
         self.ids_dropped += other.ids_dropped;
+        self.rounded += other.rounded;
         other.unread.named.iter().for_each(|(name, elements)| self.unread.add(name, *elements));
         self.unread.others += other.unread.others;
         self.skipped_first.extend(other.skipped_first);
         self.skipped_first.truncate(SHOWN_MAX);
         self.mended_first.extend(other.mended_first);
         self.mended_first.truncate(SHOWN_MAX);
+        self.rounded_first.extend(other.rounded_first);
+        self.rounded_first.truncate(SHOWN_MAX);
     }
 
     pub(crate) fn skip(&mut self, mistake: Invalid) {
@@ -111,6 +118,13 @@ impl Report {
         self.mended += 1;
         if self.mended_first.len() < SHOWN_MAX {
             self.mended_first.push(what);
+        }
+    }
+
+    pub(crate) fn round(&mut self, what: Invalid) {
+        self.rounded += 1;
+        if self.rounded_first.len() < SHOWN_MAX {
+            self.rounded_first.push(what);
         }
     }
 }

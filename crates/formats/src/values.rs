@@ -10,6 +10,17 @@ use meridian_model::{BatchBuilder, FieldType, Invalid};
 /// Characters that may surround a value in a text table.
 pub(crate) const BLANKS: [char; 2] = [' ', '\t'];
 
+/// Below this magnitude, 2^53, a float holds every integer.
+const EXACT: f64 = 9_007_199_254_740_992.0;
+
+/// Returns whether a text is an integer that the float read from it does not hold.
+pub(crate) fn is_rounded(text: &str, float: f64) -> bool {
+    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+    float.abs() >= EXACT
+        && digits.bytes().all(|b| b.is_ascii_digit())
+        && digits.trim_start_matches('0') != format!("{:.0}", float.abs())
+}
+
 /// Adds a field's name to an error without one.
 pub(crate) fn blame(mistake: Invalid, field: &str) -> Invalid {
     if mistake.field.is_some() { mistake } else { Invalid { field: Some(field.to_owned()), ..mistake } }
@@ -37,6 +48,7 @@ pub(crate) fn set_json(
         }
         _ => {}
     }
+    let from = json.at();
     let value = match json.scalar().map_err(|e| named(builder, e))? {
         Scalar::Null => return Ok(()),
         Scalar::Bool(b) => Value::Bool(b),
@@ -45,7 +57,14 @@ pub(crate) fn set_json(
             None => return wrong(builder, &format!("the integer {n}")),
         },
         Scalar::Number(Number::Int(n)) => Value::Int(n),
-        Scalar::Number(Number::Float(x)) => Value::Float(x),
+        Scalar::Number(Number::Float(x)) => {
+            // An integer beyond 64 bits is read as a float; the builder sees to shorter ones.
+            let given = json.slice(from, json.at());
+            if kind == FieldType::Float && is_rounded(given, x) {
+                builder.note_rounded(field, given, x);
+            }
+            Value::Float(x)
+        }
         Scalar::Text(text) if kind.is_time() => {
             Value::Time(instant::parse_as(kind, &text, options).map_err(|e| named(builder, e))?)
         }
@@ -99,7 +118,12 @@ pub(crate) fn set_text(
             },
         },
         FieldType::Float => match decimal(bare, options) {
-            Some(x) => Value::Float(x),
+            Some(x) => {
+                if is_rounded(bare, x) {
+                    builder.note_rounded(field, bare, x);
+                }
+                Value::Float(x)
+            }
             None => return wrong(),
         },
         FieldType::Bool if bare == "1" || bare.eq_ignore_ascii_case("true") => Value::Bool(true),

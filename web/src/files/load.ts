@@ -184,8 +184,10 @@ export function sayFailure(error: unknown, made: ReadonlyMap<string, string>, or
 }
 
 /** Why a file is not loaded from here; empty where it may be. What the browser has read differs from the file, or the loader refuses it too. */
-export const refusalOf = ({ inexact, unkept }: FileContent): string =>
-  unkept ? `A field holds values of one kind, and lists hold texts only, also for meridian load. The first value that does not fit is ${unkept}. As text, or as fields of its own, it is loaded.` : inexact && `The browser would change whole numbers beyond 2^53, the first of which is ${inexact}. The command above, meridian load, keeps them.`;
+export function refusalOf({ inexact, misshapen, unkept }: FileContent): string {
+  if (misshapen) return `A place cannot be read, also by meridian load: ${misshapen}.`;
+  return unkept ? `A field holds values of one kind, and lists hold texts only, also for meridian load. The first value that does not fit is ${unkept}. As text, or as fields of its own, it is loaded.` : inexact && `The browser would change whole numbers beyond 2^53, the first of which is ${inexact}. The command above, meridian load, keeps them.`;
+}
 
 /** Asks where to load a file, and loads it there. */
 export async function askToLoad(app: App, file: MapFile): Promise<void> {
@@ -195,12 +197,12 @@ export async function askToLoad(app: App, file: MapFile): Promise<void> {
   target.replaceChildren(...(manages ? [make('option', '', 'a new collection', { value: '' })] : []), ...app.list().map((c) => make('option', '', c.title, { value: c.id })));
   name.value = nameOf(file.name);
   const total = file.content.features.length;
-  const { notes, placeless, misplaced, unkept } = file.content;
+  const { notes, placeless, misplaced, misshapen, unkept } = file.content;
   state.textContent = `${formatCount(total)} events, ${file.content.fields.length} fields${placeless ? `; not loaded: ${formatCount(placeless)} without a place${misplaced && `, ${misplaced}`}` : ''}`;
   const refusal = refusalOf(file.content);
   if (refusal) state.textContent = refusal;
   // No command loads a value that is refused.
-  const hasCommand = !unkept && (refusal !== '' || notes.some(({ options }) => options));
+  const hasCommand = !unkept && !misshapen && (refusal !== '' || notes.some(({ options }) => options));
   $('load-notes').hidden = !notes.length && !hasCommand;
   $('load-notes-list').replaceChildren(...notes.map((note) => make('li', '', sayNote(note))));
   const draw = (): void => {

@@ -153,6 +153,10 @@ function ofDates(column: string, texts: readonly string[]): Note {
   return areDates(texts) ? { column, text, options: '', how: 'a schema with the format date keeps them as days', taken } : { column, text, options: '--zone UTC', taken };
 }
 
+/** The note on a column of fractions and of whole numbers such as `example`, which would be rounded beside them. */
+export const ofRounded = (column: string, example: string): Note =>
+  ({ column, text: `has fractions beside integers of too many digits such as ${example}`, options: '', how: 'a schema with numbers in this column rounds them', taken: 'kept as text' });
+
 /** The note on a column that was taken as texts, as numbers or as times; null where there is nothing to say. */
 export function noteOf(column: string, kind: string, values: readonly unknown[], context: Context): Note | null {
   const sample = values.slice(0, SAMPLE);

@@ -4,10 +4,10 @@ import type { FieldKind } from '../api';
 import { readCsv } from '../csv';
 import { positionsOf } from '../frame';
 import type { LngLat } from '../shapes';
-import { noteOf, type Note } from './notes';
+import { noteOf, ofRounded, type Note } from './notes';
 import { isWkt } from './places';
 import { areInstants, isTime, readsInUtc, timeOf, timesOf } from './times';
-import { parseWkt } from './wkt';
+import { isGeometry, parseWkt } from './wkt';
 
 export interface FileField {
   readonly name: string;
@@ -33,6 +33,8 @@ export interface FileContent {
   readonly placeless: number;
   /** The first place of these rows that cannot be read, with its line; empty if they have none. */
   readonly misplaced: string;
+  /** The same where the places are objects of JSON, which `meridian load` refuses; empty where none is wrong. */
+  readonly misshapen: string;
   /** Columns that look like times or places and were not taken, and times that were read as UTC. */
   readonly notes: readonly Note[];
   /** The first whole number that is another one here, or a text in a column of numbers, as the file has it; empty where all are exact. */
@@ -73,14 +75,22 @@ const isNone = (value: unknown, cells: boolean): boolean => value === null || va
 /** Max degrees of a longitude and of a latitude. */
 const EDGES = [180, 90];
 
-/** The place in one column of shapes, or in two of longitude and latitude; where there is none, what is wrong, if anything. */
-function placeOf(row: Row, used: readonly string[]): Geometry | string {
+/** A position that lies nowhere on Earth: the server would refuse it. */
+const beyondOf = (geometry: Geometry): LngLat | undefined => positionsOf(geometry).find((position) => !EDGES.every((edge, i) => Math.abs(position[i]) <= edge));
+
+const isObject = (value: unknown): boolean => typeof value === 'object' && value !== null;
+
+/** The place in one column of shapes, as objects of GeoJSON or as well-known text, or in two of longitude and latitude; where there is none, what is wrong, if anything. */
+function placeOf(row: Row, used: readonly string[], areObjects: boolean): Geometry | string {
   const lacking = used.filter((name) => isNone(row[name], true));
   if (lacking.length) return lacking.length < used.length ? `${lacking[0]} has no value` : '';
   const found = (name: string): string => `${name}: ${JSON.stringify(row[name]).slice(0, 60)}`;
   if (used.length === 1) {
-    const text = row[used[0]];
-    return (typeof text === 'string' ? parseWkt(text) : null) ?? `${found(used[0])} where well-known text was expected`;
+    const value = row[used[0]];
+    if (!areObjects) return (typeof value === 'string' ? parseWkt(value) : null) ?? `${found(used[0])} where well-known text was expected`;
+    if (!isGeometry(value)) return `${found(used[0])} where a geometry of GeoJSON was expected`;
+    const beyond = beyondOf(value);
+    return beyond ? `${used[0]}: ${JSON.stringify(beyond)} where a longitude and a latitude were expected` : value;
   }
   const bad = used.findIndex((name, i) => !(Math.abs(Number(row[name])) <= EDGES[i]));
   if (bad >= 0) return `${found(used[bad])} where a number from -${EDGES[bad]} to ${EDGES[bad]} was expected`;
@@ -98,8 +108,8 @@ function placeColumns(rows: readonly Row[], columns: readonly string[]): string[
   const named = SHAPES.flatMap((shape) => columns.filter((name) => name.toLowerCase() === shape));
   const hasShapes = (name: string, all: boolean): boolean => {
     const values = rows.map((row) => row[name]).filter((value) => !isNone(value, true));
-    const passes = (value: unknown): boolean => typeof value === 'string' && isWkt(value.trim());
-    return values.length > 0 && (all ? values.every(passes) : values.some(passes));
+    const isText = (value: unknown): boolean => typeof value === 'string' && isWkt(value.trim());
+    return values.length > 0 && [isText, isGeometry].some((passes) => (all ? values.every(passes) : values.some(passes)));
   };
   const whole = named.find((name) => hasShapes(name, true));
   if (whole !== undefined) return [whole];
@@ -114,12 +124,13 @@ function ofRows(rows: readonly Row[], columns: readonly string[], form: Form): F
   const { unit, numbers } = form.origin;
   const used = placeColumns(rows, columns);
   if (!used.length)
-    throw new Error(`There is no column for a place: expected lon and lat, longitude and latitude, or wkt, found ${columns.slice(0, 8).join(', ')}. With other names: meridian load COLLECTION FILE --lon NAME --lat NAME`);
+    throw new Error(`There is no column for a place: expected lon and lat, longitude and latitude, wkt or geometry, found ${columns.slice(0, 8).join(', ')}. With other names: meridian load COLLECTION FILE --lon NAME --lat NAME`);
+  const areObjects = used.length === 1 && rows.some((row) => isObject(row[used[0]]));
   const features: Feature[] = [];
   const places: number[] = [];
   let misplaced = '';
   for (const [i, row] of rows.entries()) {
-    const geometry = placeOf(row, used);
+    const geometry = placeOf(row, used, areObjects);
     const properties = Object.fromEntries(Object.entries(row).filter(([name]) => !used.includes(name)));
     if (typeof geometry !== 'string') {
       features.push({ type: 'Feature', geometry, properties });
@@ -128,7 +139,7 @@ function ofRows(rows: readonly Row[], columns: readonly string[], form: Form): F
   }
   const ids = columns.find((name) => ID.test(name) && !used.includes(name) && areIds(rows.map((row) => row[name])));
   const content = ofFeatures(features, rows.length - features.length, ids === undefined ? null : { name: ids, member: false }, { ...form, origin: { unit, numbers: places } });
-  return { ...content, misplaced, place: used.length === 1 ? used[0] : content.place };
+  return { ...content, misplaced, misshapen: areObjects ? misplaced : '', place: used.length === 1 ? used[0] : content.place };
 }
 
 const areTexts = (value: unknown): value is readonly string[] => Array.isArray(value) && value.every((one) => typeof one === 'string');
@@ -151,13 +162,25 @@ const NUMBER = /^-?(?:(?!0\d)\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?$/;
 /** Whether a value is a number. Texts of JSON stay texts. */
 const isNumber = (value: unknown, cells: boolean): boolean => typeof value === 'number' || (cells && typeof value === 'string' && NUMBER.test(value) && Number.isFinite(Number(value)));
 
-/** Whether a cell is a whole number that is another one in JavaScript. */
-const isLong = (value: unknown): value is string => typeof value === 'string' && /^-?\d+$/.test(value) && !Number.isSafeInteger(Number(value));
+/** Whether a cell has digits alone. */
+const isWhole = (value: unknown): value is string => typeof value === 'string' && /^-?\d+$/.test(value);
+
+/** Whether a cell is a whole number that may be another one in JavaScript. */
+const isLong = (value: unknown): value is string => isWhole(value) && !Number.isSafeInteger(Number(value));
+
+/** Whether 64 bits hold a whole number. */
+const isIn64 = (text: string): boolean => BigInt.asIntN(64, BigInt(text)) === BigInt(text);
 
 /** The first long number in a column of integers of 64 bits. Longer ones are texts for the loader too. */
 function longOf(values: readonly unknown[]): string | undefined {
-  const longs = values.every((value) => isNumber(value, true)) ? values.filter(isLong) : [];
-  return longs.every((text) => BigInt.asIntN(64, BigInt(text)) === BigInt(text)) ? longs[0] : undefined;
+  const longs = values.every((value) => isWhole(value) && isNumber(value, true)) ? values.filter(isLong) : [];
+  return longs.every(isIn64) ? longs[0] : undefined;
+}
+
+/** The first whole number in cells with fractions too that is none of the loader's, or another one there. */
+function roundedOf(values: readonly unknown[]): string | undefined {
+  if (values.every(isWhole) || !values.every((value) => isNumber(value, true))) return undefined;
+  return values.filter(isLong).find((text) => !isIn64(text) || BigInt(Number(text)) !== BigInt(text));
 }
 
 function kindOf(values: readonly unknown[], cells: boolean): FileField['kind'] {
@@ -166,7 +189,7 @@ function kindOf(values: readonly unknown[], cells: boolean): FileField['kind'] {
   if (all((v) => typeof v === 'boolean' || (cells && typeof v === 'string' && /^(true|false)$/i.test(v)))) return 'bool';
   if (all((v) => isNumber(v, cells))) {
     if (all((v) => Number.isSafeInteger(Number(v)) && !/[.eE]/.test(String(v)))) return 'int';
-    return values.some(isLong) ? 'text' : 'float';
+    return values.every(isWhole) || roundedOf(values) !== undefined ? 'text' : 'float';
   }
   if (all((v) => listOf(v, cells) !== null)) return 'list';
   return all((v) => typeof v === 'string' && isTime(v)) ? 'time' : 'text';
@@ -209,12 +232,18 @@ function ofFeatures(list: readonly Feature[], placeless: number, id: FileContent
     const properties = Object.fromEntries(fields.map(({ name, kind }) => [name, valueAs(given[name], kind, cells, inUtc)] as const).filter(([, value]) => value !== undefined));
     return { type: 'Feature', ...(feature.id === undefined ? {} : { id: feature.id }), geometry: feature.geometry, properties };
   });
+  const rounded = (name: string, values: readonly unknown[]): Note | undefined => {
+    const example = cells ? roundedOf(values) : undefined;
+    if (example === undefined) return undefined;
+    const at = list.findIndex(({ properties }) => bare(properties?.[name]) === example);
+    return ofRounded(name, `${example} on ${origin.unit} ${origin.numbers[at]}`);
+  };
   const notes = found.filter(({ name }) => name !== ids).flatMap(({ name, kind, values }) =>
-    noteOf(name, kind, values, { isTime, cells, wantsTime: !times.length, asText: texts.has(name), lacking: list.length - values.length }) ?? []);
+    rounded(name, values) ?? noteOf(name, kind, values, { isTime, cells, wantsTime: !times.length, asText: texts.has(name), lacking: list.length - values.length }) ?? []);
   const asTexts = found.filter(({ name, kind }) => kind === 'text' && name !== ids);
   const [unkept = ''] = asTexts.flatMap(({ name, values }) => values.filter((value) => typeof value !== 'string').slice(0, 1).map((value) => `${name}: ${JSON.stringify(value).slice(0, 60)}`));
   const [inexact = ''] = cells ? asTexts.flatMap(({ values }) => longOf(values) ?? []) : [];
-  return { features, origin, place: 'geometry', fields, times, placeless, misplaced: '', notes, inexact, id, unkept };
+  return { features, origin, place: 'geometry', fields, times, placeless, misplaced: '', misshapen: '', notes, inexact, id, unkept };
 }
 
 /** The column that has the ids; empty where none has. */
@@ -253,9 +282,6 @@ function ofValues({ values, lines }: Parsed, floats: Form['floats']): FileConten
   const id = areDistinct ? { name: 'id', member: true } : null;
   return { ...ofFeatures(shown, features.length - shown.length, id, { ...form, origin: { unit, numbers: places } }), misplaced };
 }
-
-/** A position that lies nowhere on Earth: the server would refuse it. */
-const beyondOf = (geometry: Geometry): LngLat | undefined => positionsOf(geometry).find((position) => !EDGES.every((edge, i) => Math.abs(position[i]) <= edge));
 
 /** Values of JSON, with their lines where each has its own. */
 interface Parsed {

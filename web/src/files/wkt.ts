@@ -11,6 +11,14 @@ function depthOf(value: unknown): number {
   return Array.isArray(value) && Array.isArray(value[0]) ? 1 + depthOf(value[0]) : 0;
 }
 
+/** Whether a value is a geometry of GeoJSON. Whether its rings are closed is for the server to say. */
+export function isGeometry(value: unknown): value is Geometry {
+  const isAt = (part: unknown, depth: number): boolean =>
+    Array.isArray(part) && (depth ? part.length > 0 && part.every((one) => isAt(one, depth - 1)) : part.length >= 2 && part.length <= 4 && part.every((one) => typeof one === 'number'));
+  const { type, coordinates } = (value ?? {}) as { readonly type?: unknown; readonly coordinates?: unknown };
+  return typeof type === 'string' && Object.hasOwn(DEPTH, type) && isAt(coordinates, DEPTH[type]);
+}
+
 /** Null where the text is not one geometry in two dimensions or more. Heights stay: a load must refuse them, as it does those of GeoJSON. */
 export function parseWkt(text: string): Geometry | null {
   const found = /^\s*(?:SRID=4326;)?([A-Z]+)\s*(?:Z|M|ZM)?\s*(\(.*\))\s*$/is.exec(text);

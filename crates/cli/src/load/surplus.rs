@@ -141,6 +141,10 @@ pub fn tell((input, unit): (&str, &str), report: &Report, quiet: bool) {
     if report.ids_dropped > 0 {
         remark(&format!("{input}: {} loaded without ids", events(report.ids_dropped)));
     }
+    if report.rounded > 0 {
+        remark(&format!("{input}: {} loaded with a rounded integer:", events(report.rounded)));
+        listed(&report.rounded_first, report.rounded);
+    }
     let Unread { named, others } = &report.unread;
     if !named.is_empty() && !quiet {
         let counted = named.iter().map(|(name, elements)| format!("{name} ({})", count_text(*elements)));

@@ -33,6 +33,8 @@ pub(crate) struct Column {
     pub(crate) only_shape: bool,
     /// Whether words in it can be declared to mean no value: unquoted cells of a table.
     pub(super) bare: bool,
+    /// The first integer in a cell of too many digits for a float, and its line.
+    pub(super) rounded: Option<(String, u64)>,
     /// Whether its values are cells of a text table.
     pub(super) cells: bool,
     /// The first of its texts that are of no other kind.
@@ -62,6 +64,7 @@ impl Column {
             days: false,
             only_shape: false,
             bare: false,
+            rounded: None,
             cells: false,
             texts: Vec::new(),
             numbers: Vec::new(),
@@ -108,6 +111,8 @@ impl Column {
             LOCAL_TIME if self.days && !primary_instant => FieldType::Date,
             _ if primary_instant => FieldType::Time,
             INT => FieldType::Int,
+            // With fractions beside such an integer no type of numbers keeps all.
+            k if k & !(INT | FLOAT) == 0 && self.rounded.is_some() => FieldType::Text,
             k if k != 0 && k & !(INT | FLOAT) == 0 => FieldType::Float,
             BOOL => FieldType::Bool,
             TIME => FieldType::Time,

@@ -60,6 +60,9 @@ fn as_time(column: &Column) -> Option<String> {
 /// Returns a note on an alternative interpretation of a column; `may_be_time` if an option can take it as the time,
 /// `has_own_shape` if the file names its geometry.
 fn of_column(column: &Column, kind: FieldType, may_be_time: bool, has_own_shape: bool) -> Option<String> {
+    if let Some(note) = of_rounded(column).filter(|_| kind == FieldType::Text) {
+        return Some(note);
+    }
     let as_time = may_be_time.then(|| as_time(column)).flatten();
     let kinds = column.but_few_texts();
     let kept_as_text = kind == FieldType::Text && kinds != 0;
@@ -117,6 +120,20 @@ fn few(column: &Column, one: &str, several: &str) -> String {
             "{what}, kept as text: --schema with {several} in this column, and --invalid skip, leaves these events out"
         ),
     }
+}
+
+/// Returns the note on fractions beside integers that a float does not keep.
+fn of_rounded(column: &Column) -> Option<String> {
+    let (example, line) = column.rounded.as_ref()?;
+    // Integers beyond 64 bits are texts, as are codes such as 007.
+    let are_numbers = column.texts.iter().all(|text| kinds::of_number(text, &ReadOptions::default()).is_some());
+    let has_fractions = column.kinds & kinds::FLOAT != 0 && column.kinds & !(kinds::TEXT | kinds::NUMBERS) == 0;
+    (has_fractions && are_numbers).then(|| {
+        format!(
+            "fractions beside integers of too many digits such as {example} on line {line}, kept as text: --schema \
+             with numbers in this column rounds them"
+        )
+    })
 }
 
 /// Detects numbers that are written with a decimal comma, or with thousands separators.

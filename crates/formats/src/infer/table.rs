@@ -7,9 +7,10 @@ use crate::json::Json;
 use crate::options::ReadOptions;
 use crate::read::is_null_number;
 use crate::rows::Rows;
-use crate::values::{BLANKS, decimal, text_list};
+use crate::values::{BLANKS, decimal, is_rounded, text_list};
 use crate::wkt;
 use meridian_model::Invalid;
+use meridian_model::error::shorten;
 use std::io::Read;
 
 /// Inspects the rows of a table with a header.
@@ -55,7 +56,7 @@ pub(crate) fn table(source: Box<dyn Read + Send>, options: &ReadOptions, cut: bo
                 continue;
             }
             let text = text.trim_matches(BLANKS);
-            note(&mut guess, column, text, options);
+            note(&mut guess, column, text, rows.line(), options);
             guess.columns[column].bare &= !rows.quoted(field);
             guess.saw_id(column, text);
         }
@@ -64,7 +65,7 @@ pub(crate) fn table(source: Box<dyn Read + Send>, options: &ReadOptions, cut: bo
     Ok(guess)
 }
 
-fn note(guess: &mut Guess, column: usize, text: &str, options: &ReadOptions) {
+fn note(guess: &mut Guess, column: usize, text: &str, line: u64, options: &ReadOptions) {
     if wkt::looks_like(text) {
         // An unreadable shape is still a shape: the reader reports the error and its line.
         let kind = wkt::kind(text, options);
@@ -73,6 +74,10 @@ fn note(guess: &mut Guess, column: usize, text: &str, options: &ReadOptions) {
     // Days such as 20260131 are numbers too: they are times in the column named as the time.
     if options.date_format.is_some() && options.time.as_ref() == Some(&guess.columns[column].name) {
         return guess.saw_text(column, text, options);
+    }
+    let is_long = kinds::of_number(text, options) == Some(kinds::TEXT);
+    if is_long || decimal(text, options).is_some_and(|x| is_rounded(text, x)) {
+        guess.columns[column].rounded.get_or_insert_with(|| (shorten(text), line));
     }
     match kind(text, options) {
         number @ (kinds::INT | kinds::FLOAT) => {

@@ -275,6 +275,9 @@ impl<R: Records> Events<R> {
             if noted != EventNotes::default() {
                 self.note(noted);
             }
+            if let Some(what) = self.builder.take_rounded() {
+                self.report.round(what.at_line(self.records.line()));
+            }
         }
         Ok(step)
     }

@@ -107,6 +107,25 @@ fn an_array_is_read_as_its_elements_on_a_line_each() {
 }
 
 #[test]
+fn a_geometry_of_a_flat_object_is_its_place_and_a_wrong_one_is_named_with_its_line() {
+    let good = r#"{"n":1,"geom":{"type":"Point","coordinates":[4,45]}}"#;
+    let schema = inferred(Format::NdJson, good);
+    let batch = read(Format::NdJson, good, &schema).unwrap();
+    assert_eq!(batch.geometry(0), Some(geo_types::Point::new(4.0, 45.0).into()));
+    for (wrong, words) in [
+        (r#"{"type":"Point"}"#, "the geometry has no coordinates"),
+        (r#"{"type":"Circle","coordinates":[4,45]}"#, "is not a type of geometry"),
+        (r#"{"type":"Point","coordinates":["4",45]}"#, "a number was expected"),
+    ] {
+        let text = format!("{good}\n{}\n", r#"{"n":2,"geom":WRONG}"#.replace("WRONG", wrong));
+        let sampled = infer(Format::NdJson, Box::new(Cursor::new(text.clone())), &ReadOptions::default()).unwrap_err();
+        for mistake in [sampled.to_string(), read(Format::NdJson, &text, &schema).unwrap_err().to_string()] {
+            assert!(mistake.starts_with("line 2: geom: ") && mistake.contains(words), "{mistake}");
+        }
+    }
+}
+
+#[test]
 fn mistakes_are_collected_or_stop_the_reading() {
     let schema = inferred(Format::GeoJson, TWO);
     let good = r#"{"type":"Feature","id":"a","geometry":null,"properties":{"time":"2026-01-31T12:00:00Z"}}"#;

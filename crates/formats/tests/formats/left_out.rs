@@ -368,3 +368,25 @@ fn arrow_files_are_read_however_their_head_is_padded() {
         assert_eq!(read.unwrap().0.rows(), 3, "{alignment}");
     }
 }
+
+#[test]
+fn integers_that_a_float_rounds_are_counted_and_named() {
+    let floats = schema("x:Double,n:Integer");
+    for (format, text, line) in [
+        (Format::Csv, "x\n1.5\n9007199254740992\n9007199254740993\n99999999999999999999\n", 4),
+        (Format::NdJson, "{\"x\":1.5}\n{\"x\":1e20}\n{\"x\":9007199254740993}\n{\"x\":99999999999999999999}\n", 3),
+    ] {
+        let (batch, report) = read(format, text.as_bytes(), &floats, &ReadOptions::default()).unwrap();
+        assert_eq!((batch.rows(), report.rounded), (4, 2), "{format}: {report:?}");
+        let told: Vec<String> = report.rounded_first.iter().map(ToString::to_string).collect();
+        let expected = [
+            format!("line {line}: x: the integer 9007199254740993 was rounded to 9007199254740992"),
+            format!("line {}: x: the integer 99999999999999999999 was rounded to 100000000000000000000", line + 1),
+        ];
+        assert_eq!(told, expected, "{format}");
+    }
+    // One of an event that is left out is not there to be told of.
+    let skips = ReadOptions { on_error: OnError::Skip, ..ReadOptions::default() };
+    let (_, report) = read(Format::Csv, b"x,n\n9007199254740993,a\n1,2\n", &floats, &skips).unwrap();
+    assert_eq!((report.skipped, report.rounded), (1, 0), "{report:?}");
+}

@@ -328,3 +328,26 @@ fn geometries_beside_a_place_that_is_taken_are_said() {
     assert_eq!(notes_of(&hashes, &plain), Vec::<String>::new());
     assert_eq!(notes_of(&beside(r#""{""type"":""Point of sale""}""#), &plain), Vec::<String>::new());
 }
+
+#[test]
+fn fractions_beside_an_integer_of_too_many_digits_are_kept_as_text() {
+    let plain = ReadOptions::default();
+    let text = "lon,lat,key\n1,2,1.50\n1,3,9007199254740993\n";
+    let words = ["column key: fractions beside integers", "9007199254740993 on line 3", "--schema with numbers"];
+    noted(text, &plain, &words);
+    let schema = Arc::new(guess(Format::Csv, text, &plain).schema);
+    let read = read_all(Format::Csv, text.into(), &schema, &plain, &BatchLimits::default()).unwrap();
+    let Some(FieldColumn::Text(keys)) = read.field(0) else { panic!("{:?}", schema.fields) };
+    assert_eq!(keys.iter().flatten().collect::<Vec<_>>(), ["1.50", "9007199254740993"]);
+    noted(&text.replace("0993", "0993000"), &plain, &["9007199254740993000 on line 3"]);
+    noted(&text.replace("0993", "0993000000"), &plain, &["9007199254740993000000 on line 3"]);
+    // Floats keep the first, and integers alone, or beside codes, have nothing to tell.
+    for (other, expected) in [
+        (text.replace("0993", "0994"), FieldType::Float),
+        (text.replace("1.50", "150"), FieldType::Int),
+        (text.replace("1.50", "007"), FieldType::Text),
+    ] {
+        assert_eq!(notes_of(&other, &plain), Vec::<String>::new(), "{other}");
+        assert_eq!(kind(&guess(Format::Csv, &other, &plain), "key"), expected, "{other}");
+    }
+}

@@ -37,6 +37,8 @@ pub struct BatchBuilder {
     pending: Vec<PendingValue>,
     /// Texts of the current event, concatenated: one buffer for all events instead of a string per text.
     texts: String,
+    /// The first integer of the current event that its field has as another number.
+    rounded: Option<Invalid>,
 }
 
 /// One value of a field.
@@ -108,6 +110,7 @@ impl BatchBuilder {
             fields,
             pending,
             texts: String::new(),
+            rounded: None,
         }
     }
 
@@ -200,7 +203,13 @@ impl BatchBuilder {
             (FieldType::Int, Value::Int(n)) => PendingValue::Int(n),
             // Below 2^53 every whole float is exactly one integer.
             (FieldType::Int, Value::Float(x)) if x.fract() == 0.0 && x.abs() < 9.0e15 => PendingValue::Int(x as i64),
-            (FieldType::Float, Value::Int(n)) => PendingValue::Float(n as f64),
+            (FieldType::Float, Value::Int(n)) => {
+                // Beyond 2^53 a float holds only some integers; 128 bits hold every float that an integer of 64 gives.
+                if n as f64 as i128 != i128::from(n) {
+                    self.note_rounded(field, &n.to_string(), n as f64);
+                }
+                PendingValue::Float(n as f64)
+            }
             (FieldType::Float, Value::Float(x)) if x.is_finite() => PendingValue::Float(x),
             (FieldType::Float, Value::Float(x)) => return Err(wrong(&format!("{x}"))),
             (FieldType::Bool, Value::Bool(b)) => PendingValue::Bool(b),
@@ -249,6 +258,18 @@ impl BatchBuilder {
         Ok(())
     }
 
+    /// Notes that a field of the current event has this float for the integer that was given.
+    pub fn note_rounded(&mut self, field: usize, given: &str, float: f64) {
+        let name = &self.schema.fields[field].name;
+        let what = || format!("the integer {} was rounded to {float:.0}", shorten(given));
+        self.rounded.get_or_insert_with(|| Invalid::field(name, what()));
+    }
+
+    /// Takes the first of these notes, which stays when the event ends.
+    pub fn take_rounded(&mut self) -> Option<Invalid> {
+        self.rounded.take()
+    }
+
     /// Checks the current event for required values and appends it.
     pub fn end_event(&mut self) -> Result<(), Invalid> {
         if self.schema.id == IdRole::Given && self.id_pending.is_none() {
@@ -292,6 +313,7 @@ impl BatchBuilder {
     /// Discards the current event.
     pub fn abandon_event(&mut self) {
         self.id_pending = None;
+        self.rounded = None;
         self.pending.fill(PendingValue::Null);
         self.texts.clear();
         match &mut self.place {
