@@ -4,10 +4,14 @@ import { $, make } from './dom';
 import type { View } from './hash';
 import { kindOf } from './layers/schemacache';
 import { describe } from './shapes';
+import type { Source } from './source';
 import { formatRange, resolutionOf, type Range } from './time';
 import { enableTools } from './tools';
 
+/** What is asked about: a collection, or a file in the place of one. */
 export interface OpenCollection {
+  /** Answers all questions about it. */
+  readonly source: Source;
   readonly collection: api.Collection;
   readonly schema: api.Schema;
   /** Events of the collection. */
@@ -36,7 +40,7 @@ export function showControls(view: View, open: OpenCollection | null, span: Rang
   document.title = open ? `${open.collection.title} · Meridian` : 'Map · Meridian';
   $('histogram').hidden = $('timeline-head').hidden = !timed && !waiting;
   for (const id of ['play', 'speed', 'gaps']) $<HTMLButtonElement>(id).disabled = !timed;
-  $<HTMLButtonElement>('live').disabled = !timed || !placed;
+  $<HTMLButtonElement>('live').disabled = !timed || !placed || !open?.source.served;
   $('timeline-note').hidden = timed || !open || open.total === 0;
   $('timeline-note').textContent = 'These events have no time: there is nothing to play.';
   $('timeline').hidden = $('histogram').hidden && $('timeline-note').hidden;
@@ -50,7 +54,9 @@ export function showControls(view: View, open: OpenCollection | null, span: Rang
   $('line-name').hidden = !numeric;
   for (const button of $('measure').children) button.setAttribute('aria-checked', String((button as HTMLElement).dataset['measure'] === view.measure));
   $('measure-room').hidden = $<HTMLSelectElement>('field').options.length < 2;
-  for (const id of ['download', 'save-picture', 'embed', 'columns', 'apply']) $<HTMLButtonElement>(id).disabled = !open?.total;
+  for (const id of ['save-picture', 'columns', 'apply']) $<HTMLButtonElement>(id).disabled = !open?.total;
+  // They are of what the server has.
+  for (const id of ['download', 'embed']) $<HTMLButtonElement>(id).disabled = !open?.total || !open.source.served;
   // A text that was written by hand takes no more conditions.
   $<HTMLButtonElement>('add-condition').disabled = !open?.total || !$('by-hand').hidden;
   enableTools(placed && Boolean(open?.total));

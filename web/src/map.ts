@@ -15,16 +15,17 @@ import { SchemaCache, kindOf } from './layers/schemacache';
 import { MAIN, type Layer } from './layers/pictures';
 import { LayersRoom } from './layers/room';
 import { Legend } from './layers/shown';
-import { stackOf } from './layers/stack';
+import { leaveFile, stackOf } from './layers/stack';
 import { Live } from './live/live';
 import type { MapView } from './mapview';
-import { best, createMap, listCollections, load, showOverlay, showUnknown } from './opening';
+import { best, createMap, listCollections, showAsked, showOverlay, showUnknown } from './opening';
 import type { PictureQuery } from './picture';
 import { asProblem, clearProblem, hideProblem, sayProblem } from './problem';
 import { cqlName, pictureParams, type Question } from './query';
 import { anchorOf, eventCard, idOf } from './results';
 import { standing, wireSession } from './session';
 import type { LngLat } from './shapes';
+import { Served } from './source';
 import { TableRoom } from './table/room';
 import { Timeline } from './timeline';
 import { focusTool, hideTools, showDrawing, showMeasured, wireTools } from './tools';
@@ -70,12 +71,15 @@ function question(): Question {
   };
 }
 
+/** The view for a link. Files are not part of it. */
+const linked = (): string => `#${toHash({ ...view, ...leaveFile(view) })}`;
+
 let hashTimer: ReturnType<typeof setTimeout> | undefined;
 function writeHash(): void {
   // Browsers refuse more than some 100 changes of the address in half a minute.
   hashTimer ??= setTimeout(() => {
     hashTimer = undefined;
-    history.replaceState(null, '', `#${toHash(view)}`);
+    history.replaceState(null, '', linked());
   }, 350);
 }
 
@@ -114,7 +118,7 @@ function refresh(parts: ReadonlySet<Part>): void {
   if (!open || open.total === 0) return;
   if (parts.has('tiles')) loadTiles();
   const field = summed().kind === 'number' ? view.field : '';
-  if (parts.has('bars') && open.schema.times.length) timeline.load(open.collection, question(), { ...view, field });
+  if (parts.has('bars') && open.schema.times.length) timeline.load(open, question(), { ...view, field });
   // While it plays, the next answer is requested only when the last one is shown.
   if (parts.has('totals') && !(timeline.playing && work.busy('totals'))) showTotals();
   if (parts.has('rows') && !timeline.playing) table.load();
@@ -129,17 +133,13 @@ function loadCollections(): void {
     list = await api.collections(signal);
     listCollections(list);
     document.body.classList.toggle('bare', !list.length);
-    if (!list.length) {
-      view = { ...view, collection: '' };
-      showOverlay(guide.noCollections(await standing()));
-      return showControls();
-    }
-    if (!view.collection) view = { ...view, collection: best(list).id };
+    if (!list.length) view = { ...view, collection: '' };
+    else if (!view.collection) view = { ...view, collection: best(list).id };
     openCollection();
   });
 }
 
-/** Opens the collection that the view names. */
+/** Opens the collection, or the file, that the view names. */
 function openCollection(): void {
   const id = view.collection;
   open = null;
@@ -156,19 +156,25 @@ function openCollection(): void {
   filter.show(view.filter);
   showControls();
   work.run('open', async (signal) => {
-    if (!list.some((c) => c.id === id)) {
-      showUnknown(id);
+    const file = files.source(id);
+    const source = file ?? (list.some((c) => c.id === id) ? new Served(id) : null);
+    if (!source) {
+      if (list.length) showUnknown(id);
+      else {
+        listCollections(list);
+        showOverlay(guide.noCollections(await standing()));
+      }
       return showControls();
     }
-    $<HTMLSelectElement>('collection').value = id;
-    const { collection, schema, total, wrong, frame } = await load(view, signal);
+    showAsked(id, file?.name ?? id);
+    const { collection, schema, total, wrong, frame } = await source.open(view.filter, signal);
     // A wrong text stays in its box to be corrected. Until then nothing is filtered.
     if (wrong !== null) view = { ...view, filter: '' };
     // Nor is anything coloured or sized by what does not exist.
     view = { ...view, field: kindOf(schema, view.field) ? view.field : '', size: kindOf(schema, view.size) === 'number' ? view.size : '' };
     known.put(id, schema);
-    open = { collection, schema, total, frame };
-    layers.fill(schema);
+    open = { source, collection, schema, total, frame };
+    layers.fill(schema, source.served);
     const first = schema.fields.find((f) => f.kind === 'float') ?? schema.fields.find((f) => f.kind === 'int');
     $<HTMLInputElement>('filter').placeholder = first ? `such as ${cqlName(first.name)} > 5` : 'all events';
     filter.show(wrong === null ? view.filter : $<HTMLInputElement>('filter').value);
@@ -204,32 +210,36 @@ function pictureQuery(layer: LayerView, active: boolean): PictureQuery | null {
 function loadTiles(): void {
   if (!open || !mapView) return;
   // Playing waits for the picture, so that each step is seen; a trail needs none.
-  if (timeline.playing && (mapView.trail.shown || !mapView.settled())) return;
+  if (timeline.playing && !mapView.settled()) return;
+  files.show(view);
+  if (timeline.playing && mapView.trail.shown) return;
   const { layers: all, active } = stackOf(view);
   mapView.show(all.map((layer, i): Layer => ({ asked: pictureQuery(layer, i === active), color: layer.color, opacity: layer.opacity })), active);
 }
 
 function showTotals(): void {
   if (!open) return;
-  loadTotals(work, open.collection.id, question(), summed(), (values) => legend.setValues(values));
+  loadTotals(work, open.source, question(), summed(), (values) => legend.setValues(values));
   if (!timeline.playing) loadBeyond(work, open, question(), view.shape === null);
 }
 
 function choose(feature: Feature | null, at = feature && anchorOf(feature.geometry)): void {
   table.mark(feature ? idOf(feature) : '');
-  const card = feature && open ? eventCard(feature, open.schema, view.field, open.collection.id) : null;
+  const card = feature && open ? eventCard(feature, open.schema, view.field, open.source.served ? open.collection.id : '') : null;
   mapView?.choose(feature, at, card, () => choose(null));
 }
 
 /** Shows an event that was clicked on the map: of the collection that is asked about, of another layer, or of a file. */
 function clicked(id: string, at: LngLat, of: string): void {
-  if (files.clicked(of, Number(id), at) || !open) return;
+  // Files draw themselves, also the one that is asked about.
+  if ((of !== files.asked() && files.clicked(of, id, at)) || !open) return;
+  const { source } = open;
   const { layers: all, active } = stackOf(view);
   const index = mapView?.pictures.shown().findIndex(({ name }) => name === of) ?? -1;
   const other = of === MAIN || index < 0 || index === active ? null : all[index];
   const schema = other ? known.schema(other.collection) : open.schema;
   work.run('item', async (signal) => {
-    const feature = await api.item((other ?? view).collection, id, signal);
+    const feature = await (other ? new Served(other.collection) : source).item(id, signal);
     const place = feature.geometry?.type === 'Point' ? anchorOf(feature.geometry) : at;
     if (!other || !schema) return choose(feature, place);
     table.mark('');
@@ -382,7 +392,7 @@ function wire(): void {
     $('widen').setAttribute('aria-pressed', String(wide));
     $('widen').textContent = wide ? 'Narrow' : 'Widen';
   });
-  const address = (): void => history.replaceState(null, '', `#${toHash(view)}`);
+  const address = (): void => history.replaceState(null, '', linked());
   $('share').addEventListener('click', () => {
     address();
     copyLink();

@@ -255,6 +255,13 @@ export class MapView {
     this.restyle();
   }
 
+  /** Shows other events of the same files. Their sources change alone: a style is compared as a whole, event by event. */
+  fillFiles(files: readonly FileLayer[]): void {
+    const before = new Map(this.files.map(({ id, data }) => [id, data]));
+    this.files = files;
+    for (const { id, data } of files) if (data !== before.get(id)) void this.map.getSource<GeoJSONSource>(id)?.setData(data);
+  }
+
   /** Whether every visible tile is loaded. */
   settled(): boolean {
     return this.ready && !this.loading && this.map.areTilesLoaded();

@@ -2,8 +2,6 @@
 import * as api from './api';
 import { baseMapAddress, loadBaseMap, type BaseMap } from './basemap';
 import { $, make } from './dom';
-import { checkFilter } from './filter/room';
-import { frameOf } from './frame';
 import * as guide from './guide';
 import type { View } from './hash';
 import { MapView, type MapEvents } from './mapview';
@@ -26,27 +24,12 @@ export function listCollections(list: readonly api.Collection[]): void {
 export const best = (list: readonly api.Collection[]): api.Collection =>
   list.find((c) => c.bbox && c.interval && c.count !== 0) ?? list.find((c) => c.bbox && c.count !== 0) ?? list[0];
 
-export interface LoadedCollection {
-  readonly collection: api.Collection;
-  readonly schema: api.Schema;
-  readonly total: number;
-  /** Why the server rejects the view's filter; null if it accepts it. */
-  readonly wrong: string | null;
-  /** Where to look if the view does not say; east may pass 180. */
-  readonly frame: api.Collection['bbox'];
-}
-
-/** Loads what is known of the collection that a view names. */
-export async function load({ collection: id, filter }: View, signal: AbortSignal): Promise<LoadedCollection> {
-  const [collection, schema, groups, wrong] = await Promise.all([
-    api.collection(id, signal),
-    api.schema(id, signal),
-    api.aggregate(id, ['count'], new URLSearchParams(), signal),
-    filter ? checkFilter(id, filter, signal) : null,
-  ]);
-  // With a camera too: what the map shows of all events is said of every view.
-  const frame = collection.bbox && (await frameOf(id, collection.bbox, signal));
-  return { collection, schema, total: groups[0]?.count ?? 0, wrong, frame };
+/** Shows in the list of collections what is asked about. A file is in it only meanwhile. */
+export function showAsked(id: string, title: string): void {
+  const select = $<HTMLSelectElement>('collection');
+  select.querySelector('option[hidden]')?.remove();
+  if (id && !Array.from(select.options).some(({ value }) => value === id)) select.prepend(make('option', '', title, { value: id, hidden: '' }));
+  select.value = id;
 }
 
 /** Offers a collection that the link names and the server does not have. */

@@ -13,6 +13,9 @@ export interface Question {
   readonly geometry: string;
 }
 
+/** All events of a filter, wherever and whenever they are. */
+export const anywhere = (filter = ''): Question => ({ where: null, when: null, filter, geometry: 'geometry' });
+
 /** A CQL2 property name: bare where the grammar takes it bare, else in double quotes. */
 export function cqlName(name: string): string {
   return /^[A-Za-z_][A-Za-z0-9_]*$/.test(name) ? name : `"${name.replaceAll('"', '""')}"`;

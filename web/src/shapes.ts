@@ -82,7 +82,8 @@ export function outline(shape: Shape): LngLat[] {
   }
 }
 
-const crosses = (a: LngLat, b: LngLat, c: LngLat, d: LngLat): boolean => {
+/** Whether two lines cross, each between two positions. */
+export const crosses = (a: LngLat, b: LngLat, c: LngLat, d: LngLat): boolean => {
   const side = (p: LngLat, q: LngLat, r: LngLat): number => Math.sign((q[0] - p[0]) * (r[1] - p[1]) - (q[1] - p[1]) * (r[0] - p[0]));
   return side(a, b, c) * side(a, b, d) < 0 && side(c, d, a) * side(c, d, b) < 0;
 };

@@ -1,13 +1,13 @@
 // The time under the map: histogram, brush, and playing. While it plays, the map shows a trail where the events are not too many.
-import * as api from './api';
 import { barsOf, type Bar } from './bars';
+import type { OpenCollection } from './controls';
 import { $ } from './dom';
 import type { View } from './hash';
 import { Histogram } from './histogram';
 import type { HistogramData } from './histogramdraw';
 import { formatCount } from './numbers';
 import { Player } from './player';
-import { params, type Question } from './query';
+import type { Question } from './query';
 import { MEASURE_NAMES } from './totals';
 import { windowFor, type Range } from './time';
 import type { Work } from './work';
@@ -76,18 +76,16 @@ export class Timeline {
   }
 
   /** Loads the bars of a question about a collection with times. */
-  load({ id, interval }: api.Collection, question: Question, { span, field, measure }: Pick<View, 'span' | 'field' | 'measure'>): void {
+  load({ source, collection: { interval } }: OpenCollection, question: Question, { span, field, measure }: Pick<View, 'span' | 'field' | 'measure'>): void {
     if (!interval) return this.histogram.show(null);
     const all: Range = [interval[0], Math.max(interval[1] + 1, interval[0] + 1000)];
     const asked = span ?? all;
     const most = Math.max(40, Math.min(220, Math.round($('histogram').clientWidth / 5)));
     const { iso, ms } = windowFor(asked[1] - asked[0], most);
     this.work.run('bars', async (signal) => {
-      const query = params({ ...question, when: span });
-      query.set('window', iso);
       const [groups, [total]] = await Promise.all([
-        api.aggregate(id, field ? ['count', `${measure}(${field})`] : ['count'], query, signal),
-        api.aggregate(id, ['count'], params({ ...question, when: null }), signal),
+        source.aggregate(field ? ['count', `${measure}(${field})`] : ['count'], { ...question, when: span }, signal, iso),
+        source.aggregate(['count'], { ...question, when: null }, signal),
       ]);
       const bars = barsOf(groups, measure, field);
       // All time is shown from the edge of the first window to the edge of the last one.

@@ -3,7 +3,7 @@ import { $ } from './dom';
 import { Latest } from './latest';
 
 /** Kinds of work, and how long each waits for more changes, in milliseconds. */
-const WAITS = { open: 0, item: 0, filter: 0, bars: 160, totals: 120, beyond: 250, rows: 220 } as const;
+const WAITS = { open: 0, item: 0, filter: 0, files: 60, bars: 160, totals: 120, beyond: 250, rows: 220 } as const;
 export type Kind = keyof typeof WAITS;
 
 const busy = new Set<string>();

@@ -158,6 +158,57 @@ describe('the files of the map', { timeout: 3_600_000 }, () => {
     await page.setViewportSize({ width: 1280, height: 800 });
   });
 
+  step('asks a file in the browser: table, time and conditions, and keeps its filter beside a collection', async () => {
+    await show('c=countries&m=4/37/-119');
+    const asked = [];
+    page.on('request', (request) => /file1|walks/.test(request.url()) && asked.push(request.url()));
+    const csv = 'name,lon,lat,size,seen\nAlpha,-118.2,35.8,4,2024-05-01T10:00:00Z\nBeta,-117.5,35.4,10,2024-05-02T10:00:00Z\nGamma,-118.9,35.6,,2024-05-04T10:00:00Z\n';
+    await page.setInputFiles('#file', { name: 'walks.csv', mimeType: 'text/csv', buffer: Buffer.from(csv) });
+    await page.click('#layers .file .layer-name');
+    const names = async () => (await page.locator('#table tbody tr[data-id]').evaluateAll((rows) => rows.map((row) => row.cells[1].textContent))).join();
+    await becomes(names, 'Gamma,Beta,Alpha', 'the newest first');
+    assert.deepEqual([await page.textContent('#count'), await page.textContent('#count-of')], ['3', 'of walks.csv']);
+    assert.ok(await page.isDisabled('#download'), 'the server does not have it');
+    await page.click('[data-sort=size]');
+    await becomes(names, 'Beta,Alpha,Gamma', 'the largest first, and last what has no value');
+    await page.click('#columns');
+    await page.uncheck('#column-list [value=size]');
+    await page.click('#column-dialog [value=ok]');
+    await becomes(async () => (await page.locator('#table th').allTextContents()).join(), 'seen,name,id');
+    await rest();
+    const box = await page.locator('#histogram canvas').boundingBox();
+    const at = (share) => ({ x: box.x + 42 + share * (box.width - 88), y: box.y + box.height / 2 });
+    await shared.drag(page, at(0.15), at(0.7));
+    await becomes(names, 'Beta');
+    await rest();
+    assert.deepEqual([await drawn('file1-point'), await page.textContent('#layers .file small')], [1, '1 of 3']);
+    await page.click('#clear-time');
+    await becomes(names, 'Beta,Alpha,Gamma');
+    await page.click('#add-condition');
+    await page.locator('#conditions li select').nth(0).selectOption('size');
+    await page.locator('#conditions li select').nth(1).selectOption('<');
+    await page.locator('#conditions li input').fill('10');
+    await page.keyboard.press('Enter');
+    await becomes(names, 'Alpha');
+    await rest();
+    assert.equal(await drawn('file1-point'), 1);
+    await page.fill('#filter', 'size < 10 OR size > 20');
+    await page.keyboard.press('Enter');
+    await becomes(async () => /joined by AND/.test(await page.textContent('#filter-problem')), true);
+    await page.click('#layers [data-collection=countries] .layer-name');
+    await becomes(async () => /^of countries$/i.test(await page.textContent('#count-of')), true);
+    await rest();
+    assert.deepEqual([await page.inputValue('#filter'), await drawn('file1-point')], ['', 1], 'the filter is of the file, which stays filtered');
+    await page.click('#layers .file .layer-name');
+    await becomes(names, 'Alpha');
+    await rest();
+    assert.equal(await map.hashValue(page, 'c'), 'countries', 'a link has no file');
+    await page.click('#layers .file [data-act=remove]');
+    await becomes(() => page.textContent('#count-of'), '');
+    await rest();
+    assert.deepEqual(asked, []);
+  });
+
   step('says what is wrong with a file', async () => {
     await show('c=countries&m=4/37/-119');
     await page.evaluate(() => {

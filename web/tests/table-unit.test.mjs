@@ -147,6 +147,6 @@ describe('what is said where nothing is shown', () => {
 
   it('names the collection that is asked about, and a file beside it', () => {
     assert.match(room.sayNone('Ships', false), /^No event of Ships matches\..*filter\.$/);
-    assert.match(room.sayNone('Ships', true), /Files are on the map alone\.$/);
+    assert.match(room.sayNone('Ships', true), /Files have tables of their own: click their names\.$/);
   });
 });

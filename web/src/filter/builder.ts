@@ -1,9 +1,9 @@
 // Conditions to pick: a field, how it compares, and a value, which is completed from the values that there are.
-import * as api from '../api';
+import type * as api from '../api';
 import type { App } from '../app';
 import { $, make } from '../dom';
 import { formatCount, formatMark } from '../numbers';
-import { params } from '../query';
+import { anywhere } from '../query';
 import { conditionsOf, conditionText, filterText, OPERATOR_NAMES, operatorsOf, takesValue, type Condition, type Operator } from './conditions';
 
 /** Values that are offered. */
@@ -128,9 +128,8 @@ export class Builder {
       this.asking?.abort();
       const asking = (this.asking = new AbortController());
       const filter = typed ? conditionText({ field, operator: 'contains', value: typed }, 'text') : '';
-      const query = params({ where: null, when: null, filter, geometry: 'geometry' });
       const name = `top(${field},${OFFERED})`;
-      api.aggregate(open.collection.id, [name], query, asking.signal).then(
+      open.source.aggregate([name], anywhere(filter), asking.signal).then(
         ([group]) => {
           const found = (group?.[name] ?? []) as { value: unknown; count: number }[];
           into.replaceChildren(...found.map(({ value, count }) => make('option', '', formatCount(count), { value: String(value) })));
@@ -147,7 +146,7 @@ export class Builder {
     const open = this.app.open();
     if (!open) return;
     const [low, high] = [`min(${field})`, `max(${field})`];
-    api.aggregate(open.collection.id, [low, high], new URLSearchParams(), new AbortController().signal).then(
+    open.source.aggregate([low, high], anywhere(), new AbortController().signal).then(
       ([group]) => {
         if (typeof group?.[low] === 'number') input.placeholder = `${formatMark(group[low])} to ${formatMark(group[high] as number)}`;
       },

@@ -1,20 +1,8 @@
 // The filter's part of the page: conditions to pick, and the CQL2 that they are, which may also be typed.
-import * as api from '../api';
 import type { App } from '../app';
 import { $ } from '../dom';
-import { cqlName, params } from '../query';
+import { cqlName } from '../query';
 import type { Builder } from './builder';
-
-/** Why the server rejects a filter; null if it accepts it. */
-export async function checkFilter(id: string, filter: string, signal: AbortSignal): Promise<string | null> {
-  try {
-    await api.aggregate(id, ['count'], params({ where: null, when: null, filter, geometry: 'geometry' }), signal);
-    return null;
-  } catch (error) {
-    if (!(error instanceof api.Problem) || error.status !== 400) throw error;
-    return error.detail || error.title;
-  }
-}
 
 /** Says which name lacks its quotes; empty if none does. */
 export function quoteHelp(filter: string, names: readonly string[]): string {
@@ -63,7 +51,7 @@ export class FilterRoom {
     this.input.setAttribute('aria-invalid', String(text !== ''));
   }
 
-  /** Applies a typed filter once the server has accepted it. A wrong one changes nothing. */
+  /** Applies a typed filter once it is accepted. A wrong one changes nothing. */
   private apply(): void {
     const { work } = this.app;
     const filter = this.input.value.trim();
@@ -74,7 +62,7 @@ export class FilterRoom {
     const open = this.app.open();
     if (!open || !filter) return this.app.update({ filter });
     work.run('filter', async (signal) => {
-      const wrong = await checkFilter(open.collection.id, filter, signal);
+      const wrong = await open.source.check(filter, signal);
       if (wrong === null) this.app.update({ filter });
       else this.problem(wrong);
     });

@@ -7,7 +7,7 @@ import { OTHERS_MAX, type LayerView } from '../hash';
 import { formatShort } from '../numbers';
 import { layerPalette, LIGHT } from '../palette';
 import { eye, icon } from './icon';
-import { add, activate, change, move, remove, stackOf } from './stack';
+import { add, activate, change, collectionsOf, move, remove, stackOf } from './stack';
 
 export class LayersRoom {
   constructor(
@@ -24,8 +24,8 @@ export class LayersRoom {
     $('opacity').addEventListener('input', () => app.update({ opacity: Number($<HTMLInputElement>('opacity').value) / 100 }));
   }
 
-  /** Fills the lists of fields for colour and for size. */
-  fill(schema: api.Schema): void {
+  /** Fills the lists of fields for colour and for size, which are of what the server draws. */
+  fill(schema: api.Schema, served: boolean): void {
     const option = ({ name, title }: api.Field): HTMLElement => make('option', '', title, { value: name });
     const group = (label: string, fields: readonly api.Field[]): HTMLElement[] => {
       if (!fields.length) return [];
@@ -37,17 +37,16 @@ export class LayersRoom {
     const values = schema.fields.filter(({ kind }) => kind === 'text' || kind === 'bool');
     $('field').replaceChildren(make('option', '', 'none', { value: '' }), ...group('Numbers', numbers), ...group('Values', values));
     $('size').replaceChildren(make('option', '', 'alike', { value: '' }), ...numbers.map(option));
-    $('style-room').hidden = !schema.geometry && !numbers.length;
+    $('style-room').hidden = !served || (!schema.geometry && !numbers.length);
   }
 
   /** Shows the layers, the uppermost first. */
   show(): void {
     const view = this.app.view();
-    const { layers, active } = stackOf(view);
+    const [layers, { active }] = [collectionsOf(view), stackOf(view)];
     const focus = document.activeElement instanceof HTMLElement ? document.activeElement.dataset : {};
     const [at, act] = [focus['layer'], focus['act']];
-    // Where nothing is open there is a layer without a name.
-    const rows = layers.map((layer, i) => (layer.collection ? [this.row(layer, i, active, layers.length)] : [])).flat();
+    const rows = layers.map((layer, i) => this.row(layer, i, active, layers.length));
     const files = this.files.rows();
     $('layers').replaceChildren(...files, ...rows.reverse());
     // The count is of one layer: beside others, and beside a file that was opened, it says of which.

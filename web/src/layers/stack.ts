@@ -14,9 +14,30 @@ export const stackOf = (view: View): Stack => ({ layers: [...view.below, layerOf
 /** The change of the view that makes it show a stack. */
 export const viewOf = ({ layers, active }: Stack): Partial<View> => ({ ...layers[active], below: layers.slice(0, active), above: layers.slice(active + 1) });
 
-/** Asks about another layer. */
+/** Names a file where a view names a collection. No collection has a name that begins so. */
+export const fileName = (id: string): string => `:${id}`;
+const isFile = (collection: string): boolean => collection.startsWith(':');
+
+/** The layers of collections, of which none may be asked about. */
+export const collectionsOf = (view: View): readonly LayerView[] => stackOf(view).layers.filter(({ collection }) => collection && !isFile(collection));
+
+/** Asks about a file, over all collections. It draws itself: as a layer of the view it is hidden. */
+export function askFile(view: View, id: string, filter: string): Partial<View> {
+  const layers = [...collectionsOf(view), { ...EMPTY_LAYER, collection: fileName(id), filter, hidden: true }];
+  return { ...viewOf({ layers, active: layers.length - 1 }), sort: '', columns: null };
+}
+
+/** The change that ends asking about a file: the uppermost collection is asked about, if there is one. */
+export function leaveFile(view: View): Partial<View> {
+  if (!isFile(view.collection)) return {};
+  const layers = collectionsOf(view);
+  return { ...viewOf({ layers: layers.length ? layers : [EMPTY_LAYER], active: Math.max(0, layers.length - 1) }), sort: '', columns: null };
+}
+
+/** Asks about another layer. A file that was asked about is in the view only meanwhile. */
 export function activate(view: View, index: number): Partial<View> {
-  const { layers, active } = stackOf(view);
+  const { layers: all, active } = stackOf(view);
+  const layers = all.filter(({ collection }, i) => i === index || !isFile(collection));
   // Order and columns of the table belong to the collection.
   return index === active ? {} : { ...viewOf({ layers, active: index }), sort: '', columns: null };
 }

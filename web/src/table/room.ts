@@ -3,13 +3,12 @@ import type { Feature } from 'geojson';
 import * as api from '../api';
 import type { App } from '../app';
 import { $, make } from '../dom';
-import { params } from '../query';
 import { columnsOf, sortOf } from './columns';
 import { PAGE, Rows } from './rows';
 import { chosenColumns, EventTable, slimField } from './table';
 
 /** What to say where no event matches. A file that is beside the collection on the map is no part of the table. */
-export const sayNone = (title: string, files: boolean): string => `No event of ${title} matches. Widen the time, the place or the filter.${files ? ' Files are on the map alone.' : ''}`;
+export const sayNone = (title: string, files: boolean): string => `No event of ${title} matches. Widen the time, the place or the filter.${files ? ' Files have tables of their own: click their names.' : ''}`;
 
 export class TableRoom {
   private readonly table: EventTable;
@@ -39,22 +38,17 @@ export class TableRoom {
   load(): void {
     const open = this.app.open();
     if (!open) return;
-    const { collection, schema } = open;
+    const { source, schema } = open;
     const { app } = this;
     $('table').classList.add('stale');
     $('table-scroll').classList.toggle('waiting', $('table').childElementCount === 0);
     app.work.run('rows', async (signal) => {
-      const query = params(this.app.question());
-      const near = query.has('near');
+      const question = app.question();
+      const near = question.where?.kind === 'circle';
       const sort = sortOf(app.view().sort, schema, near);
-      const page = (token: string | null, limit: number, slim: boolean, stop: AbortSignal): Promise<api.Page> => {
-        const all = new URLSearchParams(query);
-        if (sort) all.set('sortby', sort);
-        if (slim && slimField(schema)) all.set('properties', slimField(schema));
-        if (token) all.set('token', token);
-        return api.page(api.itemsPath(collection.id, all, limit), stop);
-      };
-      const [[{ count } = { count: 0 }], first] = await Promise.all([api.aggregate(collection.id, ['count'], query, signal), page(null, PAGE, false, signal)]);
+      const page = (token: string | null, limit: number, slim: boolean, stop: AbortSignal): Promise<api.Page> =>
+        source.page(question, { sort, token, limit, slim: slim ? slimField(schema) : '' }, stop);
+      const [[{ count } = { count: 0 }], first] = await Promise.all([source.aggregate(['count'], question, signal), page(null, PAGE, false, signal)]);
       let ready: api.Page | null = first;
       this.rows?.close();
       const rows: Rows = new Rows(
@@ -84,7 +78,7 @@ export class TableRoom {
     $('table').classList.remove('stale');
     $('table').hidden = none;
     $('no-rows').hidden = !none;
-    $('no-rows').textContent = sayNone(this.app.open()?.collection.title ?? '', $('layers').querySelector('.file') !== null);
+    $('no-rows').textContent = sayNone(this.app.open()?.collection.title ?? '', $('layers').querySelector('.file:not(.active)') !== null);
     this.table.refresh();
   }
 
