@@ -179,7 +179,7 @@ export class FileSource implements Source {
   }
 }
 
-/** The least or the largest value, or the most frequent ones with their counts. Null for another measure. */
+/** The min or max of a field, or its most frequent values with their counts. Null for another measure. */
 function measureOf(name: string, events: readonly Event[]): unknown {
   const [, how, field, most] = /^(min|max|top)\((.*?)(?:,(\d+))?\)$/.exec(name) ?? [];
   const values = events.map(({ feature }) => (feature.properties?.[field] ?? null) as number | string | null).filter((value) => value !== null);
