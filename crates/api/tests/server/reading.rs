@@ -60,6 +60,20 @@ fn near_orders_by_distance_and_returns_it() {
     assert_eq!(next(&server.json(&next(&k).unwrap())), None);
 }
 
+/// The nearest are as many as asked, whatever a page holds.
+#[test]
+fn the_nearest_take_more_than_the_longest_page() {
+    let server = quakes();
+    let many: Vec<Value> = (0..10_050)
+        .map(|i| point("", f64::from(i) / 100.0, -50.0, json!({"n": i, "dtg": "2026-01-31T00:00:00Z"})))
+        .collect();
+    server.load("q", &many);
+    let first = server.json("/collections/q/items?near=0,-50&nearest=10040&limit=10000");
+    assert_eq!((first["numberMatched"].as_u64(), first["numberReturned"].as_u64()), (Some(10_040), Some(10_000)));
+    let last = server.json(&next(&first).unwrap());
+    assert_eq!((ns(&last), next(&last)), ((10_000..10_040).collect(), None));
+}
+
 #[test]
 fn events_are_sorted_and_their_properties_chosen() {
     let server = quakes();

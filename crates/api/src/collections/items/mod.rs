@@ -77,7 +77,8 @@ impl ItemsRequest {
         let max = if format.is_bulk() { LIMIT_STREAM_MAX } else { LIMIT_MAX };
         let track = track::take(&mut params)?;
         let limit = params.take_count("limit", max)?;
-        let nearest = params.take_count("nearest", max)?;
+        // Over all pages.
+        let nearest = params.take_count("nearest", LIMIT_STREAM_MAX)?;
         let sort = params.take("sortby");
         let properties = paging::take_properties(&mut params, &schema)?;
         let consistency = Consistency::take(&mut params, &context.headers, state)?;
