@@ -28,26 +28,38 @@ pub fn kind(geometry: &Geometry<f64>) -> Option<GeometryType> {
 }
 
 /// The lines through the points, each with its time in microseconds, cut at the antimeridian (RFC 7946, 3.1.9).
+///
+/// A point on the antimeridian has the side of its line, and both sides if the line is cut at it. Any other cut adds a
+/// point to both pieces. A line has at least two points, unless there is only one in all.
 pub fn cut_at_antimeridian(points: impl IntoIterator<Item = (f64, f64, i64)>) -> Vec<Vec<(f64, f64, i64)>> {
     let mut lines = Vec::new();
     let mut line: Vec<(f64, f64, i64)> = Vec::new();
-    for (to_lon, to_lat, to_time) in points {
+    for (mut to_lon, to_lat, to_time) in points {
         if let Some(&(lon, lat, time)) = line.last()
             && (to_lon - lon).abs() > 180.0
         {
-            // The short way round: continue beyond the edge, find the latitude and the time there, and start a new line
-            // on the other side. If both points lie on the antimeridian, the line crosses at the first one.
             let edge = 180f64.copysign(lon);
-            let beyond = to_lon + 2.0 * edge;
-            let share = if beyond == lon { 0.0 } else { (edge - lon) / (beyond - lon) };
-            let crossing = lat + share * (to_lat - lat);
-            // A float does not hold every microsecond far from 1970, so only the difference of the times is one.
-            let (from, to) = (i128::from(time), i128::from(to_time));
-            let crossed = from + (share * (to - from) as f64).round() as i128;
-            let crossed = crossed.clamp(from.min(to), from.max(to)) as i64;
-            line.push((edge, crossing, crossed));
-            lines.push(std::mem::take(&mut line));
-            line.push((-edge, crossing, crossed));
+            if to_lon == -edge {
+                to_lon = edge;
+            } else if line.iter().all(|point| point.0 == edge) {
+                // A line that has not left the antimeridian has no side yet. It takes that of its next point.
+                line.iter_mut().for_each(|point| point.0 = -edge);
+            } else {
+                // The short way round: continue beyond the edge, find the latitude and the time there, and start a new
+                // line on the other side.
+                let beyond = to_lon + 2.0 * edge;
+                let share = (edge - lon) / (beyond - lon);
+                let crossing = lat + share * (to_lat - lat);
+                // A float does not hold every microsecond far from 1970, so only the difference of the times is one.
+                let (from, to) = (i128::from(time), i128::from(to_time));
+                let crossed = from + (share * (to - from) as f64).round() as i128;
+                let crossed = crossed.clamp(from.min(to), from.max(to)) as i64;
+                if lon != edge {
+                    line.push((edge, crossing, crossed));
+                }
+                lines.push(std::mem::take(&mut line));
+                line.push((-edge, crossing, crossed));
+            }
         }
         line.push((to_lon, to_lat, to_time));
     }
@@ -246,12 +258,16 @@ mod tests {
             let _ = from_wkb(&bytes);
         }
 
-        /// Without the points of the cuts, the pieces are the points as given. Those points lie on the antimeridian,
-        /// with a latitude and a time between those of their neighbours.
+        /// One after the other, the pieces are the points as given: each once, but for one at a cut, which both pieces
+        /// have. Any other cut has a point of its own, with a latitude and a time between those of its neighbours.
         #[test]
         fn a_cut_line_has_its_points_and_one_on_either_side_of_each_cut(
             points in prop::collection::vec(
-                (-180.0..180.0f64, -90.0..90.0f64, prop_oneof![0..1i64 << 50, 0..50i64]),
+                (
+                    prop_oneof![-180.0..180.0f64, prop::sample::select(vec![-180.0, -179.0, 179.0, 180.0])],
+                    prop_oneof![-90.0..90.0f64, Just(1.0)],
+                    prop_oneof![0..1i64 << 50, 0..50i64],
+                ),
                 1..12,
             ),
             year in prop::sample::select(vec![853i64, 1970, 2300, 6684, 9999]),
@@ -260,22 +276,33 @@ mod tests {
             points.iter_mut().for_each(|point| point.2 += (year - 1970) * 31_556_952_000_000);
             points.sort_by_key(|point| point.2);
             let lines = cut_at_antimeridian(points.iter().copied());
+            prop_assert!(points.len() == 1 || lines.iter().all(|line| line.len() > 1), "{lines:?}");
+            let is_off = |point: &(f64, f64, i64)| point.0.abs() < 180.0;
+            // Both longitudes of the antimeridian are one place.
+            let place = |&(lon, lat, time): &(f64, f64, i64)| (if lon == -180.0 { 180.0 } else { lon }, lat, time);
             let mut all = lines[0].clone();
             for pair in lines.windows(2) {
                 let (end, begin) = (pair[0][pair[0].len() - 1], pair[1][0]);
                 prop_assert_eq!((end.0.abs(), begin.0, begin.1, begin.2), (180.0, -end.0, end.1, end.2));
                 let (before, after) = (pair[0][pair[0].len() - 2], pair[1][1]);
-                prop_assert!((before.2..=after.2).contains(&end.2), "{before:?} {end:?} {after:?}");
-                let (south, north) = (before.1.min(after.1) - 1e-9, before.1.max(after.1) + 1e-9);
-                prop_assert!((south..=north).contains(&end.1), "{before:?} {end:?} {after:?}");
-                // The same share of the way and of the time, but for rounding.
-                let way = (end.0 - before.0) / (after.0 + 2.0 * end.0 - before.0);
-                let time = (after.2 - before.2) as f64;
-                prop_assert!((way * time - (end.2 - before.2) as f64).abs() <= 1.0, "{before:?} {end:?} {after:?}");
-                all.pop();
+                // The cut is needed: the line leaves one side for the other.
+                prop_assert!(pair[0].iter().any(is_off) && is_off(&after), "{lines:?}");
+                prop_assert!((after.0 - end.0).abs() > 180.0, "{lines:?}");
+                if points.get(all.len() - 1).map(place) != Some(place(&end)) {
+                    prop_assert!(is_off(&before), "{before:?} {end:?}");
+                    prop_assert!((before.2..=after.2).contains(&end.2), "{before:?} {end:?} {after:?}");
+                    let (south, north) = (before.1.min(after.1) - 1e-9, before.1.max(after.1) + 1e-9);
+                    prop_assert!((south..=north).contains(&end.1), "{before:?} {end:?} {after:?}");
+                    // The same share of the way and of the time, but for rounding.
+                    let way = (end.0 - before.0) / (after.0 + 2.0 * end.0 - before.0);
+                    let time = (after.2 - before.2) as f64;
+                    prop_assert!((way * time - (end.2 - before.2) as f64).abs() <= 1.0, "{before:?} {end:?} {after:?}");
+                    all.pop();
+                }
                 all.extend(&pair[1][1..]);
             }
-            prop_assert_eq!(all, points);
+            let places = |points: &[(f64, f64, i64)]| points.iter().map(place).collect::<Vec<_>>();
+            prop_assert_eq!(places(&all), places(&points));
             let far = |line: &Vec<(f64, f64, i64)>| line.windows(2).any(|two| (two[0].0 - two[1].0).abs() > 180.0);
             prop_assert!(!lines.iter().any(far), "{lines:?}");
         }
@@ -285,6 +312,34 @@ mod tests {
             let on_the_globe = lon.abs() <= 180.0 && lat.abs() <= 90.0;
             prop_assert_eq!(validate_position(lon, lat).is_ok(), on_the_globe);
             prop_assert!(validate_position(f64::NAN, lat).is_err() && validate_position(lon, f64::INFINITY).is_err());
+        }
+    }
+
+    #[test]
+    fn a_point_on_the_antimeridian_is_on_the_side_of_its_line() {
+        for (points, lines) in [
+            (vec![(180.0, 1.0, 0)], vec![vec![(180.0, 1.0, 0)]]),
+            (vec![(180.0, 1.0, 0), (-179.0, 2.0, 1)], vec![vec![(-180.0, 1.0, 0), (-179.0, 2.0, 1)]]),
+            (vec![(-178.0, 1.0, 0), (180.0, 2.0, 1)], vec![vec![(-178.0, 1.0, 0), (-180.0, 2.0, 1)]]),
+            // Along the antimeridian, and away to the other side.
+            (
+                vec![(180.0, 1.0, 0), (-180.0, 1.0, 1), (180.0, 2.0, 2), (-179.0, 3.0, 3)],
+                vec![vec![(-180.0, 1.0, 0), (-180.0, 1.0, 1), (-180.0, 2.0, 2), (-179.0, 3.0, 3)]],
+            ),
+            // To the antimeridian and back.
+            (
+                vec![(179.0, 0.0, 0), (-180.0, 1.0, 1), (179.0, 2.0, 2)],
+                vec![vec![(179.0, 0.0, 0), (180.0, 1.0, 1), (179.0, 2.0, 2)]],
+            ),
+            // Over it: the line is cut at the point.
+            (
+                vec![(179.0, 0.0, 0), (180.0, 1.0, 1), (-179.0, 2.0, 2)],
+                vec![vec![(179.0, 0.0, 0), (180.0, 1.0, 1)], vec![(-180.0, 1.0, 1), (-179.0, 2.0, 2)]],
+            ),
+            // At one place.
+            (vec![(-180.0, 1.0, 0), (180.0, 1.0, 1)], vec![vec![(-180.0, 1.0, 0), (-180.0, 1.0, 1)]]),
+        ] {
+            assert_eq!(cut_at_antimeridian(points.iter().copied()), lines, "{points:?}");
         }
     }
 

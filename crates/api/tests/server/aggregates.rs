@@ -176,6 +176,29 @@ fn empty_windows_are_those_of_the_datetime() {
 }
 
 #[test]
+fn a_filter_that_is_always_false_has_the_windows_of_its_time() {
+    for partitions in [1, 3] {
+        let server = filled(partitions, 9);
+        let path = |query: &str| format!("/collections/q/aggregate?window=P1D&empty=true&{query}");
+        let datetime = "datetime=2024-01-01T00:00:00Z/2024-01-02T12:00:00Z";
+        let within = "dtg%3E=TIMESTAMP('2024-01-01T00:00:00Z')%20AND%20dtg%3CTIMESTAMP('2024-01-03T00:00:00Z')";
+        // The first matches nothing either, which only the events show.
+        for never in ["speed%3C-99", "FALSE", "1=2", "NOT%20TRUE"] {
+            for query in [format!("{datetime}&filter={never}"), format!("filter={within}%20AND%20{never}")] {
+                let answer = server.json(&path(&query));
+                let expected = json!([
+                    {"window": "2024-01-01T00:00:00Z/2024-01-02T00:00:00Z", "count": 0},
+                    {"window": "2024-01-02T00:00:00Z/2024-01-03T00:00:00Z", "count": 0},
+                ]);
+                assert_eq!(answer["groups"], expected, "{query}");
+                assert_eq!(server.get(&path(&format!("{query}&f=csv"))).text().lines().count(), 3, "{query}");
+                assert_eq!(groups(&server.json(&path(&format!("{query}&by=kind")))).len(), 0, "{query}");
+            }
+        }
+    }
+}
+
+#[test]
 fn what_cannot_be_asked_is_refused_by_name() {
     let server = filled(1, 10);
     for (query, field) in [

@@ -323,6 +323,13 @@ fn a_track_is_one_line_in_order_of_time() {
     assert_eq!(cut["geometry"]["coordinates"], json!([[[179.0, 1.0], [180.0, 1.0]], [[-180.0, 1.0], [-179.0, 1.0]]]));
     let times = ["01:00", "01:30", "01:30", "02:00"].map(|at| format!("2026-01-31T{at}:00Z"));
     assert_eq!((&cut["properties"]["times"], &cut["properties"]["events"]), (&json!(times), &json!(2)));
+    // An event on the antimeridian needs no other point there.
+    server.load("ships", &[position("d", 180.0, 1), position("d", -179.0, 2)]);
+    for query in ["track=d", "track=d&simplify=100000"] {
+        let on_it = server.json(&format!("/collections/ships/items?{query}"));
+        let line = json!({"type": "LineString", "coordinates": [[-180.0, 1.0], [-179.0, 1.0]]});
+        assert_eq!((&on_it["geometry"], on_it["properties"]["times"].as_array().unwrap().len()), (&line, 2), "{query}");
+    }
     server.get("/collections/ships/items?simplify=5").problem(400);
     server.get("/collections/ships/items?track=a&f=csv").problem(400);
     for of_pages in ["limit=1", "nearest=1&near=1,1", "sortby=at", "properties=ship", "token=x", "explain=true"] {

@@ -2,6 +2,7 @@
 
 use meridian_formats::{BatchLimits, EventReader, ReadError, Report};
 use meridian_model::builder::Value;
+use meridian_model::geometry::cut_at_antimeridian;
 use meridian_model::{
     Batch, BatchBuilder, Field, FieldColumn, FieldType, GeometryType, IdRole, Invalid, Schema, TimeRole,
 };
@@ -257,32 +258,13 @@ fn less(a: &Value, b: &Value) -> bool {
 /// Makes a line through the points, split where it crosses the antimeridian (RFC 7946, 3.1.9). A single position
 /// becomes a line to itself.
 fn line(points: &[(f64, f64)]) -> Option<geo_types::Geometry<f64>> {
-    let mut parts: Vec<Vec<(f64, f64)>> = vec![vec![*points.first()?]];
-    for pair in points.windows(2) {
-        let ((lon1, lat1), (lon2, lat2)) = (pair[0], pair[1]);
-        // The shorter way between the two crosses the antimeridian, where the line is cut.
-        if (lon2 - lon1).abs() > 180.0 {
-            let edge = 180f64.copysign(lon1);
-            let unwrapped = lon2 + 360f64.copysign(lon1);
-            // Both points are on the antimeridian, one on each side: the line crosses there.
-            let share = if unwrapped == lon1 { 0.0 } else { (edge - lon1) / (unwrapped - lon1) };
-            let lat = lat1 + (lat2 - lat1) * share;
-            if let Some(part) = parts.last_mut() {
-                part.push((edge, lat));
-            }
-            parts.push(vec![(-edge, lat)]);
-        }
-        if let Some(part) = parts.last_mut() {
-            part.push((lon2, lat2));
-        }
-    }
-    for part in &mut parts {
-        // A line needs two positions.
-        if let [only] = part[..] {
-            part.push(only);
-        }
-    }
-    let mut lines: Vec<geo_types::LineString<f64>> = parts.into_iter().map(Into::into).collect();
+    let first = points.first()?;
+    // A line needs two positions.
+    let points = points.iter().chain((points.len() == 1).then_some(first));
+    // The positions of a line have no time of their own.
+    let parts = cut_at_antimeridian(points.map(|&(lon, lat)| (lon, lat, 0)));
+    let mut lines: Vec<geo_types::LineString<f64>> =
+        parts.into_iter().map(|part| part.into_iter().map(|(lon, lat, _)| (lon, lat)).collect()).collect();
     Some(match lines.len() {
         1 => lines.remove(0).into(),
         _ => geo_types::MultiLineString(lines).into(),
@@ -366,13 +348,22 @@ mod tests {
 
     #[test]
     fn a_line_over_the_antimeridian_is_cut_there() {
-        for (from, to, edge) in [(179.0, -179.0, 180.0), (-178.0, 180.0, -180.0), (180.0, -180.0, 180.0)] {
+        for (from, to, expected) in [
+            (179.0, -179.0, vec![vec![(179.0, 10.0), (180.0, 11.0)], vec![(-180.0, 11.0), (-179.0, 12.0)]]),
+            // A position on it is on the side of its line.
+            (-178.0, 180.0, vec![vec![(-178.0, 10.0), (-180.0, 12.0)]]),
+            (180.0, -179.0, vec![vec![(-180.0, 10.0), (-179.0, 12.0)]]),
+            (180.0, -180.0, vec![vec![(180.0, 10.0), (180.0, 12.0)]]),
+        ] {
             let lines = lines_of(&[("a", 1, from, 10.0, 0.0), ("a", 2, to, 12.0, 0.0)]);
-            let Some(geo_types::Geometry::MultiLineString(parts)) = lines[0].geometry(0) else { panic!("one line") };
-            assert_eq!(parts.0[0].0[1].x, edge);
-            assert_eq!(parts.0[1].0[0].x, -edge);
-            assert_eq!(parts.0[0].0[1].y, parts.0[1].0[0].y);
-            assert!((10.0..=12.0).contains(&parts.0[0].0[1].y));
+            let parts = match lines[0].geometry(0) {
+                Some(geo_types::Geometry::LineString(line)) => vec![line],
+                Some(geo_types::Geometry::MultiLineString(lines)) => lines.0,
+                other => panic!("{other:?}"),
+            };
+            let found: Vec<Vec<(f64, f64)>> =
+                parts.iter().map(|line| line.0.iter().map(|at| (at.x, at.y)).collect()).collect();
+            assert_eq!(found, expected);
         }
     }
 

@@ -98,12 +98,13 @@ impl AnyOf {
 
 impl Predicate {
     /// A box that shares a place and an instant with every matching event. An event without geometry counts as
-    /// everywhere, and one of a collection without time as at every instant.
+    /// everywhere, and one of a collection without time as at every instant. A filter that is always false is nowhere,
+    /// within its tests of the time.
     pub fn reach(&self) -> Bounds {
         let place = |[west, south, east, north]: Sides| Bounds { west, south, east, north, ..Bounds::WORLD };
         let time = |(start, end): (i64, i64)| Bounds { start, end, ..Bounds::WORLD };
         match self.node() {
-            Node::Constant(false) => Bounds::EMPTY,
+            Node::Constant(false) => Bounds { start: i64::MIN, end: i64::MAX, ..Bounds::EMPTY },
             // A matching event lies in the reach of every part, and so in their intersection.
             Node::And(parts) => parts.iter().fold(Bounds::WORLD, |all, part| {
                 let reach = part.reach();

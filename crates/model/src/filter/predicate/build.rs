@@ -1,6 +1,7 @@
 //! Construction of predicates: tests, and AND, OR and NOT of them.
 
 use super::{Node, Predicate};
+use crate::bounds::Bounds;
 use crate::error::Invalid;
 use crate::filter::any::AnyOf;
 use crate::filter::bind::bind;
@@ -42,11 +43,13 @@ impl Predicate {
     /// Matches what all of these match; everything if empty.
     pub fn and(parts: Vec<Predicate>) -> Predicate {
         let source = sources(&parts, Source::And);
+        if parts.iter().any(Predicate::is_none) {
+            return Predicate::none_within(parts).of(source);
+        }
         let mut flat = Vec::with_capacity(parts.len());
         for part in parts {
             match part.node() {
                 Node::Constant(true) => {}
-                Node::Constant(false) => return part,
                 Node::And(inner) => flat.extend(inner.iter().cloned()),
                 _ => flat.push(part),
             }
@@ -62,13 +65,20 @@ impl Predicate {
         }
     }
 
+    /// Matches no event, within the time of these parts: it bounds the windows of an aggregate, also of no events.
+    fn none_within(parts: Vec<Predicate>) -> Predicate {
+        let Bounds { start, end, .. } = Predicate::new(Node::And(parts)).reach();
+        let time = Predicate::interval(Interval { start, end });
+        if time.is_all() { Predicate::none() } else { Predicate::new(Node::And(vec![Predicate::none(), time])) }
+    }
+
     /// Matches what any of these matches; nothing if empty.
     pub fn or(parts: Vec<Predicate>) -> Predicate {
         let source = sources(&parts, Source::Or);
         let mut flat = Vec::with_capacity(parts.len());
         for part in parts {
             match part.node() {
-                Node::Constant(false) => {}
+                _ if part.is_none() => {}
                 Node::Constant(true) => return part,
                 Node::Or(inner) => flat.extend(inner.parts.iter().cloned()),
                 _ => flat.push(part),
@@ -89,7 +99,8 @@ impl Predicate {
     pub fn not(self) -> Predicate {
         let source = self.source.clone().map(Source::Not);
         match self.node() {
-            Node::Constant(value) => Predicate::constant(!value),
+            Node::Constant(true) => Predicate::none(),
+            _ if self.is_none() => Predicate::all(),
             // Double negation cancels, in three-valued logic too.
             Node::Not(inner) => inner.clone().of(source),
             _ => Predicate::new(Node::Not(self.plain())).of(source),

@@ -123,7 +123,12 @@ impl Predicate {
 
     /// Whether this matches no event.
     pub fn is_none(&self) -> bool {
-        matches!(*self.node, Node::Constant(false))
+        match self.node() {
+            Node::Constant(value) => !value,
+            // Beside its time: see `none_within`.
+            Node::And(parts) => parts.first().is_some_and(Predicate::is_none),
+            _ => false,
+        }
     }
 
     /// The ids of all events that can match, sorted; `None` if other events may match too.

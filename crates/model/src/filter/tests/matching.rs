@@ -315,6 +315,30 @@ fn ids_are_found_where_only_they_can_match() {
 }
 
 #[test]
+fn a_filter_that_is_always_false_keeps_its_time() {
+    let day = Interval { start: NEW_YEAR, end: NEW_YEAR + DAY - 1 };
+    let time = |predicate: &Predicate| {
+        let Bounds { start, end, .. } = predicate.reach();
+        Interval { start, end }
+    };
+    let within = "seen >= TIMESTAMP('2026-01-01T00:00:00Z') AND seen < TIMESTAMP('2026-01-02T00:00:00Z')";
+    for never in ["FALSE", "1 = 2", "NOT TRUE", "FALSE AND n > 5", "FALSE OR 1 = 2"] {
+        let asked = Predicate::and(vec![Predicate::interval(day), filter(never, Kind::Points)]);
+        let as_text = filter(&format!("n > 5 AND ({never}) AND ({within})"), Kind::Points);
+        for none in [asked, as_text] {
+            assert_eq!((time(&none), none.ids(), none.is_none()), (day, Some(vec![]), true), "{never}");
+            assert!(ids(&none, Kind::Points, &[Event { seen: Some(NEW_YEAR), ..plain("a") }]).is_empty());
+            assert_eq!(none.relation(&node(0.0, 0.0, 1.0, 1.0)), Relation::None);
+            // It is no part of the time of an alternative, and its negation is always true.
+            let later = Predicate::interval(Interval { start: day.end + 1, end: i64::MAX });
+            assert_eq!(time(&Predicate::or(vec![none.clone(), later.clone()])), time(&later));
+            assert!(none.not().is_all());
+        }
+        assert_eq!(time(&filter(never, Kind::Points)), Interval::ALWAYS);
+    }
+}
+
+#[test]
 fn a_large_polygon_is_the_same_as_its_rings() {
     // A star with many vertices: bands of latitude against the plain even-odd rule.
     use crate::planar::{Side, polygon_side};
