@@ -157,7 +157,7 @@ impl Entry {
         }
         // Applies to refusals as well: security headers must not depend on the path taken.
         self.guard.seal(&mut response, secure);
-        self.guard.share(&mut response, page);
+        self.guard.share(response.headers_mut(), page);
         observation.end(&mut response);
         response
     }
