@@ -56,7 +56,7 @@ pub fn file_under(
     *file.headers_mut() = headers;
     let response = match Conditions::of(method, asked) {
         // In memory, so it does not wait.
-        Some(conditions) => conditions.apply(file).now_or_never()?,
+        Some(conditions) => conditions.apply(file, &Accepted::default()).now_or_never()?,
         None => file,
     };
     let (parts, body) = response.into_parts();
@@ -66,7 +66,8 @@ pub fn file_under(
 
 /// Returns the coding chosen by a request's headers, and whether the plain bytes are refused.
 pub fn coding_of(headers: &HeaderMap) -> (Option<&'static str>, bool) {
-    let accepted = Accepted::of(headers);
+    let guard = Guard::new(&ServerConfig::default(), SocketAddr::from(([127, 0, 0, 1], 7117)));
+    let accepted = Accepted::of(headers, &guard);
     (accepted.coding().map(|coding| coding.name()), accepted.refuses_plain())
 }
 

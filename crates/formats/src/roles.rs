@@ -75,10 +75,21 @@ pub(crate) fn rank(name: &str, list: &[&str]) -> Option<usize> {
     list.iter().position(|n| n.eq_ignore_ascii_case(name))
 }
 
+/// Returns the names of the longitude and latitude columns of a table: the first that no other column has.
+pub(crate) fn point_names(schema: &Schema) -> [String; 2] {
+    let pairs = [["lon", "lat"], ["longitude", "latitude"], ["lng", "latitude"], ["x", "y"]];
+    let free = pairs.into_iter().find(|pair| pair.iter().all(|name| schema.free_name(name) == *name));
+    free.map_or_else(|| ["@lon", "@lat"].map(|name| schema.free_name(name)), |pair| pair.map(str::to_owned))
+}
+
 /// Names of one schema under one set of options.
 pub(crate) struct Roles {
     schema: Arc<Schema>,
     options: ReadOptions,
+    /// The names of ids, longitudes and latitudes in the tables that are written of this schema: fields may have the
+    /// customary ones.
+    id: String,
+    point: [String; 2],
     /// The position of each field, if there are many.
     fields: HashMap<String, usize>,
 }
@@ -87,7 +98,8 @@ impl Roles {
     pub(crate) fn new(schema: Arc<Schema>, options: &ReadOptions) -> Roles {
         let named = schema.fields.iter().enumerate().map(|(i, f)| (f.name.clone(), i));
         let fields = if schema.fields.len() > FEW_FIELDS { named.collect() } else { HashMap::new() };
-        Roles { schema, options: options.clone(), fields }
+        let (id, point) = (schema.id_column(), point_names(&schema));
+        Roles { schema, options: options.clone(), id, point, fields }
     }
 
     pub(crate) fn schema(&self) -> &Arc<Schema> {
@@ -137,14 +149,17 @@ impl Roles {
         if let Some(field) = self.field(name, guess) {
             return Ok(Role::Field(field));
         }
+        if name == self.id {
+            return Ok(Role::Id);
+        }
         if self.schema.geometry.is_some() {
             // Where an option names the place, no customary name is another one.
             let by_points = options.lon.is_some() || options.lat.is_some();
             let by_shape = options.geometry.is_some() && !by_points;
-            if !by_shape && rank(name, LON).is_some() {
+            if !by_shape && (name == self.point[0] || rank(name, LON).is_some()) {
                 return Ok(Role::Lon);
             }
-            if !by_shape && rank(name, LAT).is_some() {
+            if !by_shape && (name == self.point[1] || rank(name, LAT).is_some()) {
                 return Ok(Role::Lat);
             }
             if !by_points && (name == self.schema.geometry_name || rank(name, GEOMETRY).is_some()) {
@@ -190,10 +205,10 @@ impl Roles {
                 }
             })?;
             let (slot, custom, option, own) = match role {
-                Role::Lon => (0, LON, &self.options.lon, None),
-                Role::Lat => (1, LAT, &self.options.lat, None),
+                Role::Lon => (0, LON, &self.options.lon, Some(&self.point[0])),
+                Role::Lat => (1, LAT, &self.options.lat, Some(&self.point[1])),
                 Role::Geometry => (2, GEOMETRY, &self.options.geometry, Some(&self.schema.geometry_name)),
-                Role::Id => (3, ID, &self.options.id, Some(&self.schema.id_name)),
+                Role::Id => (3, ID, &self.options.id, Some(&self.id)),
                 Role::Field(_) | Role::Nothing => {
                     roles.push(role);
                     continue;

@@ -4,10 +4,11 @@
 //! `Last-Modified`) and whether parts of it are served (`Accept-Ranges`). Handlers evaluate the conditions of writes
 //! themselves, since these must hold at the moment of the write.
 
+use super::coding::{self, Accepted};
 use crate::protocol::fields;
 use crate::protocol::problem::{Kind, Problem, Result};
 use crate::protocol::range::Range;
-use crate::protocol::tags::Tags;
+use crate::protocol::tags::{self, Tags};
 use crate::request::route::Route;
 use axum::body::{Body, HttpBody};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
@@ -27,20 +28,24 @@ pub struct Conditions {
     if_range: Option<HeaderValue>,
 }
 
-/// The headers that state conditions.
+/// The headers that state conditions, those on tags first.
 static HEADERS: [HeaderName; 4] =
     [header::IF_NONE_MATCH, header::IF_MATCH, header::IF_MODIFIED_SINCE, header::IF_UNMODIFIED_SINCE];
 
 /// Refuses a write with a condition that its route does not support: the write must not be done as if there were none.
+/// A condition on a date is ignored: nothing that can be written has one (RFC 9110, 13.1.3 and 13.1.4).
 ///
 /// # Errors
-/// 501
+/// 501. 400 for a PUT of a part, which would otherwise replace the whole (RFC 9110, 14.5).
 pub fn check(route: &Route, headers: &HeaderMap) -> Result<()> {
     if matches!(route.method, Method::GET | Method::HEAD) {
         return Ok(());
     }
+    if route.method == Method::PUT && headers.contains_key(header::CONTENT_RANGE) {
+        return Err(Problem::parameter("Content-Range", "a PUT replaces the whole: expected a request without it"));
+    }
     let takes = |name: &HeaderName| route.parameters.iter().any(|one| name.as_str().eq_ignore_ascii_case(one));
-    match HEADERS.iter().find(|name| headers.contains_key(*name) && !takes(name)) {
+    match HEADERS[..2].iter().find(|name| headers.contains_key(*name) && !takes(name)) {
         None => Ok(()),
         Some(name) => {
             let detail = format!("the condition {name} is not supported here: send the request without it");
@@ -68,8 +73,8 @@ impl Conditions {
         })
     }
 
-    /// Returns the response under these conditions.
-    pub async fn apply(self, response: Response) -> Response {
+    /// Returns the response under these conditions, to a client that accepts these codings.
+    pub async fn apply(self, response: Response, accepted: &Accepted) -> Response {
         if response.status() != StatusCode::OK {
             return response;
         }
@@ -77,7 +82,7 @@ impl Conditions {
         if let Some(matches) = &self.matches {
             let is_state = |tag: &HeaderValue| {
                 tag.as_bytes().starts_with(b"\"")
-                    && crate::protocol::tags::opaque(tag).is_some_and(|tag| matches.have_strong(|one| one == tag))
+                    && tags::opaque(tag).is_some_and(|tag| matches.have_strong(|one| one == tag))
             };
             if *matches != Tags::Any && !headers.get(header::ETAG).is_some_and(is_state) {
                 let detail = "this is in another state than If-Match names";
@@ -88,17 +93,13 @@ impl Conditions {
             let detail = "this has changed since the date of If-Unmodified-Since";
             return Problem::new(Kind::PreconditionFailed, detail).into_response();
         }
-        match (&self.none, headers.get(header::ETAG)) {
-            (Some(none), Some(tag)) => {
-                if let Some(tag) = none.same_as(tag) {
-                    return not_modified(response, Some(tag));
-                }
-            }
+        let is_known = match &self.none {
+            Some(none) => headers.get(header::ETAG).is_some_and(|tag| none.name(tag)),
             // The date counts only without the other header (RFC 9110, 13.1.3).
-            (None, _) if is_modified_since(headers, self.modified_since.as_ref()) == Some(false) => {
-                return not_modified(response, None);
-            }
-            _ => {}
+            None => is_modified_since(headers, self.modified_since.as_ref()) == Some(false),
+        };
+        if is_known {
+            return not_modified(response, accepted);
         }
         match &self.range {
             Some(range) if self.range_counts(headers) => part(response, range).await,
@@ -124,14 +125,15 @@ fn is_modified_since(headers: &HeaderMap, since: Option<&HeaderValue>) -> Option
     Some(headers.get(header::LAST_MODIFIED).and_then(date)? > since.and_then(date)?)
 }
 
-/// Builds a 304: the client already has the current state. `tag` is the client's, which may be that of a compressed
-/// response.
-fn not_modified(response: Response, tag: Option<HeaderValue>) -> Response {
+/// Builds a 304: the client already has the current state. Its tag is that of the 200, which may be compressed
+/// (RFC 9110, 15.4.5).
+fn not_modified(response: Response, accepted: &Accepted) -> Response {
+    let coding = coding::chosen(&response, accepted);
     let (mut parts, _) = response.into_parts();
     parts.status = StatusCode::NOT_MODIFIED;
     parts.headers.remove(header::CONTENT_LENGTH);
-    if let Some(tag) = tag {
-        parts.headers.insert(header::ETAG, tag);
+    if let Some(coding) = coding {
+        tags::mark(&mut parts.headers, coding.name());
     }
     Response::from_parts(parts, Body::empty())
 }
@@ -215,7 +217,8 @@ mod tests {
             if let Some(changed) = changed {
                 response.headers_mut().insert(header::LAST_MODIFIED, HeaderValue::from_static(changed));
             }
-            assert_eq!(conditions.apply(response).await.status(), expected, "{asked:?}");
+            let response = conditions.apply(response, &Accepted::default()).await;
+            assert_eq!(response.status(), expected, "{asked:?}");
         }
     }
 

@@ -157,7 +157,7 @@ impl Entry {
         }
         // Applies to refusals as well: security headers must not depend on the path taken.
         self.guard.seal(&mut response, secure);
-        self.guard.share(&mut response, page);
+        self.guard.share(response.headers_mut(), page);
         observation.end(&mut response);
         response
     }
@@ -214,7 +214,7 @@ impl Entry {
                 return Box::pin(self.refuse(response, request)).await;
             }
         };
-        let passage = Passage::of(row, arrival, caller, &request, &self.state);
+        let passage = Passage::of(row, arrival, caller, &request, (&self.state, &self.guard));
         let place = match self.enter(&passage) {
             Ok(place) => place,
             Err(problem) => return Box::pin(self.refuse(problem.into_response(), request)).await,
@@ -339,7 +339,7 @@ impl Entry {
         drop(lease);
         tags::of_target(response.headers_mut(), &target);
         if let Some(conditions) = conditions {
-            response = Box::pin(conditions.apply(response)).await;
+            response = Box::pin(conditions.apply(response, &passage.accepted)).await;
         }
         // After the conditions: a body that the client has is not sent.
         response = self.held(response, passage.version, refusal, || passage.answers(&self.state));
@@ -351,7 +351,7 @@ impl Entry {
 
     /// Encodes the response with the coding that its client prefers.
     async fn encoded(&self, response: Response, passage: &Passage<'_>) -> Response {
-        let Some(coding) = passage.accepted.coding() else { return response };
+        let Some(coding) = coding::chosen(&response, &passage.accepted) else { return response };
         let encoding = coding::apply(response, coding, &passage.accepted, &passage.caller, &self.state);
         let response = Box::pin(encoding).await;
         // It takes less than before.

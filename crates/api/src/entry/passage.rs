@@ -1,6 +1,7 @@
 //! A request that passed the checks of access: what its admission, its handler and its response need of it.
 
 use super::coding::Accepted;
+use super::guard::Guard;
 use super::table::Row;
 use crate::protocol::fields;
 use crate::request::context;
@@ -35,14 +36,14 @@ impl<'e> Passage<'e> {
         arrival: Arrival,
         caller: Caller,
         request: &Request<B>,
-        state: &AppState,
+        (state, guard): (&AppState, &Guard),
     ) -> Passage<'e> {
         let headers = request.headers();
         let accepts = state.config.compress && arrival.relayed.is_none();
         Passage {
             row,
             version: (request.method() != Method::HEAD).then_some(request.version()),
-            accepted: if accepts { Accepted::of(headers) } else { Accepted::default() },
+            accepted: if accepts { Accepted::of(headers, guard) } else { Accepted::default() },
             class: priority(headers),
             arrival,
             caller,

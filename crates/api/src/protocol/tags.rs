@@ -26,8 +26,6 @@ pub struct Tag {
     is_weak: bool,
     /// Without its quotes and the coding's suffix.
     state: String,
-    /// As it was sent.
-    text: String,
 }
 
 /// The tags listed in a header.
@@ -74,15 +72,9 @@ impl Tags {
         }
     }
 
-    /// Returns the listed tag, as it was sent, that names the same state as a response's tag.
-    pub fn same_as(&self, response: &HeaderValue) -> Option<HeaderValue> {
-        let state = opaque(response)?;
-        match self {
-            Tags::Any => Some(response.clone()),
-            Tags::Listed(list) => {
-                list.iter().find(|tag| tag.state == state).and_then(|tag| HeaderValue::from_str(&tag.text).ok())
-            }
-        }
+    /// Returns whether a tag names the same state as a response's tag, or any state matches.
+    pub fn name(&self, response: &HeaderValue) -> bool {
+        opaque(response).is_some_and(|state| self.have(|tag| tag == state))
     }
 }
 
@@ -178,8 +170,7 @@ fn read(text: &str, into: &mut Vec<Tag>) -> Result<(), String> {
         let (is_weak, quoted) = rest.strip_prefix("W/").map_or((false, rest), |quoted| (true, quoted));
         let (tag, after) = quoted.strip_prefix('"').and_then(|tag| tag.split_once('"')).ok_or_else(wrong)?;
         let state = CODINGS.iter().find_map(|coding| tag.strip_suffix(coding)).unwrap_or(tag);
-        let text = format!("{}\"{tag}\"", if is_weak { "W/" } else { "" });
-        into.push(Tag { is_weak, state: state.to_owned(), text });
+        into.push(Tag { is_weak, state: state.to_owned() });
         let after = after.trim_start_matches([' ', '\t']);
         if !after.is_empty() && !after.starts_with(',') {
             return Err(wrong());

@@ -11,6 +11,7 @@ use crate::entry::Entry;
 use crate::protocol::problem::{Kind, Problem};
 use crate::state::AppState;
 use axum::body::Bytes;
+use axum::http::HeaderMap;
 use connection::{Addresses, ConnectionHandler, Tls};
 use std::future::Future;
 use std::io;
@@ -135,7 +136,7 @@ async fn run(listeners: Listeners, tls: Option<Tls>, state: AppState, mut shutdo
 
 /// Returns the response to a connection over the limit.
 fn too_many_connections() -> Bytes {
-    connection::canned(&Problem::new(Kind::Overloaded, "too many connections").settled())
+    connection::canned(&Problem::new(Kind::Overloaded, "too many connections").settled(), &HeaderMap::new())
 }
 
 /// Creates the server side for Arrow Flight clients.

@@ -2,6 +2,7 @@
 
 use crate::kinds::Shared;
 use crate::sign_in::{Browser, PASSWORD};
+use crate::support::Server;
 use serde_json::json;
 
 #[test]
@@ -40,5 +41,20 @@ fn no_shared_cache_gives_a_caller_what_is_for_another() {
         let icon = shared.server.ask("GET", path, &[("authorization", &bearer)], b"");
         assert_eq!((icon.status, icon.header("content-type")), (200, "image/svg+xml"), "{path}");
         assert!(icon.header("cache-control").starts_with("public"), "{:?}", icon.headers);
+    }
+}
+
+#[test]
+fn a_part_and_a_304_depend_on_what_the_whole_does() {
+    let server = Server::start();
+    // The file has parts in a program with the pages of `web/`.
+    for path in ["/assets/pages.css", "/openapi.json"] {
+        let whole = server.get(path);
+        assert!(whole.header("vary").contains("Accept-Encoding"), "{path}: {:?}", whole.headers);
+        for condition in [("range", "bytes=0-9"), ("if-none-match", "*")] {
+            let answer = server.ask("GET", path, &[condition], b"");
+            assert!([200, 206, 304].contains(&answer.status), "{path} {condition:?}: {}", answer.text());
+            assert_eq!(answer.header("vary"), whole.header("vary"), "{path} {condition:?}");
+        }
     }
 }

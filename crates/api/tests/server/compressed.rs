@@ -183,6 +183,12 @@ fn a_response_with_a_secret_is_never_compressed() {
         assert_eq!((answer.status, answer.header("content-encoding")), (200, ""), "{site}");
     }
     assert_eq!(ask("GET", path, &[cookie], "").header("content-encoding"), "");
+    // The same with a password that its user has typed, by a browser that states the origin alone.
+    let basic = format!("Basic {}", data_encoding::BASE64.encode(format!("anna:{}", shared.operator).as_bytes()));
+    for (origin, coding) in [("http://localhost", "zstd"), ("https://evil.example", ""), ("null", "")] {
+        let answer = ask("GET", path, &[("authorization", &basic), ("origin", origin)], "");
+        assert_eq!((answer.status, answer.header("content-encoding")), (200, coding), "{origin}");
+    }
     // Data for a page of this server, and for a program with a token.
     assert_eq!(ask("GET", path, &[cookie, own], "").header("content-encoding"), "zstd");
     assert_eq!(ask("GET", path, &[("authorization", &bearer)], "").header("content-encoding"), "zstd");

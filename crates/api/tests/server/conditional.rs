@@ -166,10 +166,19 @@ fn a_compressed_response_has_a_tag_of_its_own_that_conditions_know() {
     let coded = server.ask("GET", "/openapi.json", &[("accept-encoding", "gzip")], b"");
     let tag = coded.header("etag").to_owned();
     assert_eq!(tag, plain.trim_end_matches('"').to_owned() + "-gzip\"");
-    for coding in ["gzip", "identity", "br"] {
-        let again = server.ask("GET", "/openapi.json", &[("accept-encoding", coding), ("if-none-match", &tag)], b"");
-        // The client's own tag, by which a cache finds the response.
-        assert_eq!((again.status, again.header("etag")), (304, tag.as_str()), "{coding}");
+    let own = tag_of(&server, "/collections/g/items/a");
+    for (path, plain, coded) in [("/openapi.json", &plain, &tag), ("/collections/g/items/a", &own, &own)] {
+        for coding in ["gzip", "identity", "br"] {
+            let ask = |more: &[(&str, &str)]| {
+                server.ask("GET", path, &[&[("accept-encoding", coding)], more].concat(), b"")
+            };
+            // That of the response that a cache would have received instead.
+            let whole = ask(&[]).header("etag").to_owned();
+            for named in [&**coded, plain, &format!("{coded}, {plain}"), &format!("W/{plain}"), "*"] {
+                let again = ask(&[("if-none-match", named)]);
+                assert_eq!((again.status, again.header("etag")), (304, &*whole), "{path} {coding} {named}");
+            }
+        }
     }
 }
 
@@ -339,9 +348,7 @@ fn of_changes_of_one_definition_one_is_made() {
 fn a_condition_that_a_write_does_not_take_is_refused_and_nothing_is_done() {
     let server = filled();
     let body = json!({ "type": "FeatureCollection", "features": [event("b", 1)] }).to_string();
-    for condition in
-        [("if-match", "\"x\""), ("if-none-match", "*"), ("if-unmodified-since", "Wed, 21 Oct 2015 07:28:00 GMT")]
-    {
+    for condition in [("if-match", "\"x\""), ("if-none-match", "*")] {
         server.ask("POST", "/collections/g/items", &[JSON, condition], body.as_bytes()).problem(501);
         server.ask("DELETE", "/collections/g/items?filter=n%3D1", &[condition], b"").problem(501);
         if condition.0 != "if-match" {
@@ -351,7 +358,36 @@ fn a_condition_that_a_write_does_not_take_is_refused_and_nothing_is_done() {
     }
     // A new name is not part of the definition.
     change(&server, "/collections/g", &json!({ "id": "h" }), &[("if-match", "*")]).problem(501);
-    let date = ("if-unmodified-since", "Wed, 21 Oct 2015 07:28:00 GMT");
-    server.ask("DELETE", "/collections/g/items/a", &[date], b"").problem(501);
     assert_eq!(server.json("/collections/g")["itemCount"], 1);
+}
+
+#[test]
+fn a_condition_on_a_date_is_ignored_where_nothing_has_a_date() {
+    let server = filled();
+    let (path, body) = ("/collections/g/items/a", event("a", 2).to_string());
+    for name in ["if-modified-since", "if-unmodified-since"] {
+        let date = (name, "Wed, 21 Oct 2015 07:28:00 GMT");
+        assert_eq!(server.ask("GET", path, &[date], b"").status, 200, "{name}");
+        let written = server.ask("PUT", path, &[JSON, date], body.as_bytes());
+        assert_eq!(written.status, 204, "{name}: {}", written.text());
+        let tagged = [JSON, date, ("if-match", "\"other\"")];
+        server.ask("PUT", path, &tagged, body.as_bytes()).problem(412);
+        let changed = change(&server, "/collections/g", &json!({ "retention_bytes": null }), &[date]);
+        assert_eq!(changed.status, 200, "{name}: {}", changed.text());
+    }
+}
+
+#[test]
+fn a_part_does_not_replace_the_whole() {
+    let server = filled();
+    for (path, media_type, body) in [
+        ("/collections/g/items/a", JSON.1, event("a", 9).to_string()),
+        ("/collections/new", "text/plain", "n:Integer".to_owned()),
+    ] {
+        let headers = [("content-type", media_type), ("content-range", "bytes 0-9/10")];
+        let refused = server.ask("PUT", path, &headers, body.as_bytes());
+        assert_eq!(refused.problem(400)["field"], "Content-Range", "{path}");
+    }
+    assert_eq!(server.json("/collections/g/items/a")["properties"]["n"], 1);
+    server.get("/collections/new").problem(404);
 }

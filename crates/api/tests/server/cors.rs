@@ -1,5 +1,6 @@
 //! Pages of other origins: which of them may read, and how preflights are answered.
 
+use crate::house::{event, raw};
 use crate::kinds::Shared;
 use crate::sign_in::{Browser, PASSWORD};
 use crate::support::{Response, Server};
@@ -33,6 +34,18 @@ fn names(list: &str) -> Vec<String> {
 fn tells_nothing(answer: &Response) {
     let told: Vec<_> = answer.headers.keys().filter(|name| name.starts_with("access-control-")).collect();
     assert!(told.is_empty(), "{told:?}");
+}
+
+/// Checks that the page can read every header of this API.
+#[track_caller]
+fn hides_nothing(answer: &Response) {
+    let exposed = names(answer.header("access-control-expose-headers"));
+    let safe = ["cache-control", "content-language", "content-length", "content-type", "expires", "last-modified"];
+    let of_browsers = ["connection", "date", "transfer-encoding", "vary", "x-content-type-options"];
+    for name in answer.headers.keys().filter(|name| !name.starts_with("access-control-")) {
+        let known = [&safe[..], &of_browsers].concat().contains(&name.as_str());
+        assert!(known || exposed.contains(name), "{name} is not exposed");
+    }
 }
 
 #[test]
@@ -71,14 +84,7 @@ fn a_listed_page_with_a_token_reads_and_writes() {
     for answer in [&written, &read] {
         assert_eq!(answer.header("access-control-allow-origin"), LISTED);
         assert!(names(answer.header("vary")).contains(&"origin".to_owned()), "{}", answer.header("vary"));
-        // No header of this API is hidden from the page.
-        let exposed = names(answer.header("access-control-expose-headers"));
-        let safe = ["cache-control", "content-language", "content-length", "content-type", "expires", "last-modified"];
-        let of_browsers = ["connection", "date", "transfer-encoding", "vary", "x-content-type-options"];
-        for name in answer.headers.keys().filter(|name| !name.starts_with("access-control-")) {
-            let known = [&safe[..], &of_browsers].concat().contains(&name.as_str());
-            assert!(known || exposed.contains(name), "{name} is not exposed");
-        }
+        hides_nothing(answer);
     }
     // A refusal can be read as well, so that the page can display the reason.
     let refused = server.ask("GET", "/collections/ships/items", &page[..2], b"");
@@ -132,4 +138,67 @@ fn a_page_of_another_origin_never_uses_the_session() {
     assert!(!asked.headers.contains_key("access-control-allow-credentials"));
     assert!(!names(asked.header("access-control-allow-headers")).contains(&"x-csrf-token".to_owned()));
     shared.server.ask("DELETE", "/collections/ships/items", &page, b"").problem(403);
+}
+
+#[test]
+fn a_listed_page_reads_and_sends_every_header_of_the_contract() {
+    let server = Server::with(listing());
+    server.create("c", "n:Integer,*geom:Point");
+    server.load("c", &[event()]);
+    let read = |path: &str| server.ask("GET", path, &[("origin", LISTED)], b"");
+    for path in [
+        "/collections/c",
+        "/collections/c/items?limit=1",
+        "/collections/c/items?f=csv",
+        "/collections/c/aggregate?function=count",
+        "/collections/c/density?width=4&height=4",
+        "/collections/c/tiles/WebMercatorQuad/0/0/0",
+        "/assets/pages.css",
+    ] {
+        let answer = read(path);
+        assert_eq!(answer.status, 200, "{path}: {}", answer.text());
+        hides_nothing(&answer);
+    }
+    let contract = server.json("/openapi.json")["components"].clone();
+    let exposed = names(read("/collections/c").header("access-control-expose-headers"));
+    for name in contract["headers"].as_object().unwrap().keys() {
+        assert!(exposed.contains(&name.to_ascii_lowercase()), "{name}");
+    }
+    let asked = preflight(&server, "/collections/c", LISTED, "GET");
+    let allowed = names(asked.header("access-control-allow-headers"));
+    let parameters = contract["parameters"].as_object().unwrap().values();
+    let sent = parameters.filter(|one| one["in"] == "header").map(|one| one["name"].as_str().unwrap());
+    // The contract leaves out those of HTTP itself, and the one that holds for every operation.
+    let more = ["Authorization", "Content-Type", "If-Modified-Since", "If-Unmodified-Since", "Meridian-Tenant"];
+    for name in sent.chain(more) {
+        assert!(allowed.contains(&name.to_ascii_lowercase()), "{name}");
+    }
+}
+
+#[test]
+fn a_listed_page_reads_why_a_head_is_refused() {
+    let server = Server::with(listing());
+    let long = format!("/{}", "x".repeat(65_600));
+    let many: String = (0..120).map(|n| format!("X-{n}: 1\r\n")).collect();
+    let large = format!("X-Long: {}\r\n", "x".repeat(100 << 10));
+    for (target, fields, status) in [
+        (&*long, "", 414),
+        ("/", &*many, 431),
+        ("/", &*large, 431),
+        ("/", "Bad Name: 1\r\n", 400),
+        ("/a>b", "", 400),
+    ] {
+        let ask = |origin: &str| {
+            raw(&server, format!("GET {target} HTTP/1.1\r\nHost: localhost\r\nOrigin: {origin}\r\n{fields}\r\n"))
+        };
+        let refused = ask(LISTED);
+        refused.problem(status);
+        assert_eq!(refused.header("access-control-allow-origin"), LISTED, "{status}");
+        let other = ask(OTHER);
+        other.problem(status);
+        tells_nothing(&other);
+        for answer in [&refused, &other] {
+            assert_eq!(answer.header("vary"), "Origin", "{status}");
+        }
+    }
 }

@@ -219,3 +219,31 @@ fn groups_are_served_as_a_table() {
     server.get(&format!("{path}&f=html")).problem(400);
     server.get(&format!("{path}&f=csv&explain=true")).problem(400);
 }
+
+#[test]
+fn a_collection_reads_what_it_writes_whatever_its_fields_are_called() {
+    let server = Server::start();
+    let names = ["id", "@id", "lon", "lng", "longitude", "x", "@lon"];
+    let mut properties: serde_json::Map<String, Value> =
+        names.iter().map(|name| ((*name).to_owned(), json!({"type": "string"}))).collect();
+    properties.insert("geometry".into(), json!({"format": "geometry-point", "x-ogc-role": "primary-geometry"}));
+    let schema = json!({"type": "object", "properties": properties}).to_string();
+    let typed = [("content-type", "application/schema+json")];
+    let made = server.ask("PUT", "/collections/c", &typed, schema.as_bytes());
+    assert_eq!(made.status, 201, "{}", made.text());
+    let values: serde_json::Map<String, Value> =
+        names.iter().map(|name| ((*name).to_owned(), json!(format!("of {name}")))).collect();
+    server.load("c", &[point("", 1.0, 2.0, json!(values))]);
+    for (format, media_type) in [("csv", "text/csv"), ("arrow", "application/vnd.apache.arrow.stream")] {
+        let written = server.get(&format!("/collections/c/items?f={format}&limit=1"));
+        let lenient = [("content-type", media_type), ("prefer", "handling=lenient")];
+        let read = server.ask("POST", "/collections/c/items", &lenient, &written.body);
+        assert_eq!(read.status, 201, "{format}: {}", read.text());
+        assert_eq!(read.json()["left_out"]["ids"], 1, "{format}");
+    }
+    let events = server.json("/collections/c/items");
+    assert_eq!(events["numberReturned"], 3);
+    for event in events["features"].as_array().unwrap() {
+        assert_eq!((&event["geometry"]["coordinates"], &event["properties"]), (&json!([1, 2]), &json!(values)));
+    }
+}

@@ -3,6 +3,7 @@
 use super::json::{selection, value};
 use super::{EventWriter, WriteError};
 use crate::json_text::coordinate;
+use crate::roles::point_names;
 use crate::{instant, wkb};
 use arrow_array::Array;
 use meridian_model::{Batch, FieldColumn, Invalid, Schema, Seq};
@@ -20,13 +21,6 @@ impl CsvEvents {
     pub(crate) fn new(schema: &Arc<Schema>, properties: Option<&[String]>) -> Result<CsvEvents, Invalid> {
         Ok(CsvEvents { schema: schema.clone(), fields: selection(schema, properties)? })
     }
-}
-
-/// Names of the longitude and latitude columns that no other column has.
-fn point_names(schema: &Schema) -> [String; 2] {
-    let pairs = [["lon", "lat"], ["longitude", "latitude"], ["lng", "latitude"], ["x", "y"]];
-    let free = pairs.into_iter().find(|pair| pair.iter().all(|name| schema.free_name(name) == *name));
-    free.map_or_else(|| ["@lon", "@lat"].map(|name| schema.free_name(name)), |pair| pair.map(str::to_owned))
 }
 
 impl EventWriter for CsvEvents {

@@ -70,11 +70,8 @@ fn no_two_columns_of_a_file_have_one_name() {
                 let text = String::from_utf8(bytes.clone()).unwrap();
                 assert!(text.starts_with("@@id,@@lon,@lat,id,@id,@seq,lon,@lon,"), "{text}");
             }
-            // For ids and places under such names, an option names the column.
-            let csv = |name: &str| (format == Format::Csv).then(|| name.to_owned());
-            let (lon, lat) = (csv("@@lon"), csv("@lat"));
-            let id = Some("@@id".to_owned());
-            let options = ReadOptions { id, lon, lat, ids: Unknown::Ignore, ..ReadOptions::default() };
+            // Ids and places are known under such names without an option.
+            let options = ReadOptions { ids: Unknown::Ignore, ..ReadOptions::default() };
             let back = read_all(format, bytes, &schema, &options, &BatchLimits::default()).unwrap();
             assert_eq!(back.columns(), batch.columns(), "{format}");
         }

@@ -1,7 +1,7 @@
 //! The codings that a request accepts (`Accept-Encoding`).
 
 use super::Coding;
-use crate::entry::guard::SEC_FETCH_SITE;
+use crate::entry::guard::Guard;
 use crate::protocol::fields;
 use axum::http::{HeaderMap, HeaderValue, header};
 
@@ -20,8 +20,8 @@ pub struct Accepted {
 
 impl Accepted {
     /// Parses the codings accepted by a request with these headers.
-    pub fn of(headers: &HeaderMap) -> Accepted {
-        if !fields::has(headers, &header::ACCEPT_ENCODING) || may_be_forged(headers) {
+    pub fn of(headers: &HeaderMap, guard: &Guard) -> Accepted {
+        if !fields::has(headers, &header::ACCEPT_ENCODING) || may_be_forged(headers, guard) {
             return Accepted::default();
         }
         let (mut listed, mut plain, mut others) = ([None; Coding::ALL.len()], None, None);
@@ -84,31 +84,29 @@ fn item(text: &str) -> Option<(&str, Weight)> {
 
 /// Returns whether a page of another site may have made a browser send the request with credentials. The browser adds
 /// some by itself: a cookie, or a token that its user has typed as a password.
-fn may_be_forged(headers: &HeaderMap) -> bool {
-    let mut sites = headers.get_all(&SEC_FETCH_SITE).iter().peekable();
-    let is_stated = sites.peek().is_some();
-    let is_own = sites.all(|site| matches!(site.as_bytes(), b"same-origin" | b"none"));
+fn may_be_forged(headers: &HeaderMap, guard: &Guard) -> bool {
     let is_typed = |value: &HeaderValue| value.as_bytes().get(..6).is_some_and(|s| s.eq_ignore_ascii_case(b"basic "));
-    match is_stated {
-        true => {
-            !is_own
-                && (headers.contains_key(header::COOKIE) || headers.get_all(header::AUTHORIZATION).iter().any(is_typed))
-        }
+    let has_cookie = headers.contains_key(header::COOKIE);
+    match guard.is_of_own_page(headers) {
+        Some(true) => false,
+        Some(false) => has_cookie || headers.get_all(header::AUTHORIZATION).iter().any(is_typed),
         // An old browser or a program: programs with tokens are common, programs with cookies are not.
-        false => headers.contains_key(header::COOKIE),
+        None => has_cookie,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::ServerConfig;
 
     fn accepted(fields: &[(&'static str, &str)]) -> Accepted {
-        let mut headers = HeaderMap::new();
+        let guard = Guard::new(&ServerConfig::default(), "127.0.0.1:7117".parse().unwrap());
+        let mut headers = HeaderMap::from_iter([(header::HOST, HeaderValue::from_static("127.0.0.1:7117"))]);
         for (name, value) in fields {
             headers.append(*name, value.parse().unwrap());
         }
-        Accepted::of(&headers)
+        Accepted::of(&headers, &guard)
     }
 
     fn coding(value: &str) -> Option<Coding> {
@@ -166,5 +164,13 @@ mod tests {
             assert!(!of(&[("authorization", "bAsic x"), ("sec-fetch-site", site)]), "{site}");
         }
         assert!(!of(&[("cookie", "a=b")]));
+        // An older browser states the origin of the page alone.
+        for credential in [("cookie", "a=b"), ("authorization", "Basic x")] {
+            assert!(of(&[credential, ("origin", "http://127.0.0.1:7117")]), "{credential:?}");
+            for origin in ["http://127.0.0.1:3000", "https://evil.example", "null"] {
+                assert!(!of(&[credential, ("origin", origin)]), "{credential:?} {origin}");
+            }
+        }
+        assert!(of(&[("authorization", "Bearer x"), ("origin", "https://evil.example")]));
     }
 }

@@ -60,16 +60,22 @@ impl Coding {
 
 /// Returns whether the coding of a response with these headers depends on `Accept-Encoding`.
 pub fn is_negotiated(headers: &HeaderMap) -> bool {
-    headers.contains_key(header::CONTENT_ENCODING) || is_compressible(headers)
+    headers.contains_key(header::CONTENT_ENCODING) || is_of_codings(headers)
 }
 
 /// Returns whether a response with these headers may be compressed, if its client accepts that.
 fn is_compressible(headers: &HeaderMap) -> bool {
+    is_of_codings(headers)
+        && !headers.contains_key(header::CONTENT_ENCODING)
+        && !headers.contains_key(header::CONTENT_RANGE)
+}
+
+/// Returns whether what a response shows may be compressed, also if the response is a part of it or says that it is
+/// unchanged.
+fn is_of_codings(headers: &HeaderMap) -> bool {
     let kind = headers.get(header::CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
     let cache = headers.get(header::CACHE_CONTROL).map_or(&b""[..], HeaderValue::as_bytes);
     shrinks(kind)
-        && !headers.contains_key(header::CONTENT_ENCODING)
-        && !headers.contains_key(header::CONTENT_RANGE)
         && !cache.split(|byte| *byte == b',').any(|one| matches!(one.trim_ascii(), b"no-store" | b"no-transform"))
 }
 
@@ -93,8 +99,20 @@ fn shrinks(media_type: &[u8]) -> bool {
     }
 }
 
-/// Encodes the response with the coding that its client prefers. Leaves it unchanged if there is no such coding, if it
-/// would not become smaller, or if there is no memory for the work.
+/// Returns the coding of a response to a client that accepts these; `None` if it is sent as it is.
+pub fn chosen(response: &Response, accepted: &Accepted) -> Option<Coding> {
+    let coding = accepted.coding()?;
+    let (status, headers) = (response.status(), response.headers());
+    let has_body = status.is_success() && status != StatusCode::NO_CONTENT;
+    if !has_body || !is_compressible(headers) || accepted.protects(headers) {
+        return None;
+    }
+    let is_small = response.body().size_hint().exact().is_some_and(|bytes| bytes < BYTES_MIN);
+    (!is_small || accepted.refuses_plain()).then_some(coding)
+}
+
+/// Encodes the response with the coding that was [`chosen`] for its client. Leaves it unchanged if it would not become
+/// smaller, or if there is no memory for the work.
 pub async fn apply(
     response: Response,
     coding: Coding,
@@ -102,14 +120,7 @@ pub async fn apply(
     caller: &Caller,
     state: &AppState,
 ) -> Response {
-    let has_body = response.status().is_success() && response.status() != StatusCode::NO_CONTENT;
-    if !has_body || !is_compressible(response.headers()) || accepted.protects(response.headers()) {
-        return response;
-    }
     let size = response.body().size_hint().exact();
-    if size.is_some_and(|bytes| bytes < BYTES_MIN) && !accepted.refuses_plain() {
-        return response;
-    }
     // An encoder keeps its memory as long as its client does not read, and no eviction frees it. So all of them have at most
     // a part of the memory for responses; beyond that, a response is sent as it is.
     let take = |budget: &ByteBudget| budget.of(&caller.tenant).try_take(Encoder::bytes(coding));
@@ -149,6 +160,7 @@ pub async fn apply(
 mod tests {
     use super::*;
     use crate::config::ServerConfig;
+    use crate::entry::guard::Guard;
     use meridian_admission::identity::Identity;
     use meridian_backend::{Embedded, Seams};
     use meridian_model::policy::access::{Grant, Role};
@@ -169,7 +181,8 @@ mod tests {
         let config = ServerConfig { answer_bytes_total: 32 << 20, ..ServerConfig::default() };
         let state = AppState::new(Embedded::new(store), &seams, config).unwrap();
         let caller = Arc::new(Identity::new("default", Grant::over_all(Role::Admin), "me"));
-        let accepted = Accepted::of(&of(&[("accept-encoding", "br")]));
+        let guard = Guard::new(&ServerConfig::default(), "127.0.0.1:7117".parse().unwrap());
+        let accepted = Accepted::of(&of(&[("accept-encoding", "br")]), &guard);
         let mut unread = Vec::new();
         for _ in 0..40 {
             let body = Body::from("x".repeat(1 << 20));
@@ -207,6 +220,9 @@ mod tests {
         ] {
             assert!(!is_compressible(&of(&[("content-type", kind)])), "{kind}");
         }
+        // The whole of a part is compressed for a client that accepts it.
+        assert!(is_negotiated(&of(&[("content-type", "text/css"), ("content-range", "bytes 0-1/2")])));
+        assert!(!is_negotiated(&of(&[("content-type", "image/png"), ("content-range", "bytes 0-1/2")])));
         for (name, value) in [
             ("content-encoding", "br"),
             ("content-range", "bytes 0-1/2"),

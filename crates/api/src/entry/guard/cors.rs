@@ -4,27 +4,35 @@
 //! responses that it fetched with its user's session (docs/decisions/065).
 
 use super::Guard;
+use crate::entry::Entry;
 use crate::protocol::vary;
 use axum::http::{HeaderMap, HeaderValue, header};
-use axum::response::Response;
 
 /// The request headers that a page may set, besides those that need no preflight.
 static REQUEST_HEADERS: HeaderValue = HeaderValue::from_static(
     "Authorization, Content-Crs, Content-Encoding, Content-Type, Idempotency-Key, If-Match, If-Modified-Since, \
-     If-None-Match, If-Range, Last-Event-ID, Meridian-After, Meridian-Tenant, Meridian-Timeout, Prefer, Priority, \
-     Range, Traceparent, Tracestate, X-Request-Id",
+     If-None-Match, If-Range, If-Unmodified-Since, Last-Event-ID, Meridian-After, Meridian-Tenant, Meridian-Timeout, \
+     Prefer, Priority, Range, Traceparent, Tracestate, X-Request-Id",
 );
 
 /// The response headers that a page may read, besides those readable by every page.
 static RESPONSE_HEADERS: HeaderValue = HeaderValue::from_static(
     "Accept, Accept-Ranges, Age, Allow, Content-Crs, Content-Range, ETag, Link, Location, Meridian-Consistency, \
-     Meridian-Missing, Meridian-Position, Meridian-Snapshot, Preference-Applied, RateLimit, RateLimit-Policy, \
-     Retry-After, Server-Timing, Traceparent, WWW-Authenticate, X-Request-Id",
+     Meridian-Missing, Meridian-Position, Meridian-Snapshot, Meridian-Tile, Preference-Applied, RateLimit, \
+     RateLimit-Policy, Retry-After, Server-Timing, Traceparent, WWW-Authenticate, X-Request-Id",
 );
 
 /// Seconds for which a browser need not repeat a preflight. Shorter than the browsers' own cap: an origin that an
 /// operator removes should lose its access soon.
 static MAX_AGE: HeaderValue = HeaderValue::from_static("600");
+
+impl Entry {
+    /// Lets a listed page read a refusal that is made before the request is handled. `asked` is what was read of the
+    /// request's fields.
+    pub fn share(&self, asked: &HeaderMap, response: &mut HeaderMap) {
+        self.guard.share(response, self.guard.foreign_page(asked).cloned());
+    }
+}
 
 impl Guard {
     /// Returns the `Origin` of the page that sent the request, if the settings list it.
@@ -55,12 +63,11 @@ impl Guard {
         response
     }
 
-    /// Lets a listed page read the response, even a refusal.
-    pub fn share(&self, response: &mut Response, page: Option<HeaderValue>) {
+    /// Lets a listed page read the response with these headers, even a refusal.
+    pub fn share(&self, headers: &mut HeaderMap, page: Option<HeaderValue>) {
         if self.origins.is_empty() {
             return;
         }
-        let headers = response.headers_mut();
         // Also set on a response without permission: a cache must not serve it to a page that has it.
         vary::on(headers, "Origin");
         if let Some(page) = page {

@@ -78,27 +78,32 @@ impl Guard {
     /// # Errors
     /// 403
     pub fn of_own_page(&self, headers: &HeaderMap) -> Result<()> {
-        let host = self.host(headers)?;
-        let mut sites = headers.get_all(&SEC_FETCH_SITE).iter().peekable();
-        let own = match sites.peek() {
-            Some(_) => sites.all(|site| matches!(site.as_bytes(), b"same-origin" | b"none")),
-            None => {
-                let ours = |origin: &HeaderValue| {
-                    self.public.as_ref().is_some_and(|public| public.is(origin.as_bytes()))
-                        || web_origin::is_of_host(origin.as_bytes(), host)
-                };
-                let mut origins = headers.get_all(header::ORIGIN).iter().peekable();
-                origins.peek().is_some() && origins.all(ours)
-            }
-        };
-        match own {
-            true => Ok(()),
-            false => {
+        self.host(headers)?;
+        match self.is_of_own_page(headers) {
+            Some(true) => Ok(()),
+            Some(false) | None => {
                 let detail =
                     "only a page of this server may send this: expected the header Origin or Sec-Fetch-Site of one";
                 Err(Problem::new(Kind::CrossOrigin, detail))
             }
         }
+    }
+
+    /// Returns whether a page of this server sent the request, whose host was checked; `None` if no header of a browser
+    /// states where it comes from.
+    pub fn is_of_own_page(&self, headers: &HeaderMap) -> Option<bool> {
+        let mut sites = headers.get_all(&SEC_FETCH_SITE).iter().peekable();
+        if sites.peek().is_some() {
+            return Some(sites.all(|site| matches!(site.as_bytes(), b"same-origin" | b"none")));
+        }
+        let host = headers.get(header::HOST).map_or(&b""[..], HeaderValue::as_bytes);
+        let ours = |origin: &HeaderValue| {
+            self.public.as_ref().is_some_and(|public| public.is(origin.as_bytes()))
+                || web_origin::is_of_host(origin.as_bytes(), host)
+        };
+        let mut origins = headers.get_all(header::ORIGIN).iter().peekable();
+        origins.peek()?;
+        Some(origins.all(ours))
     }
 
     /// Returns the value of `Host`, which must be a name of this server.

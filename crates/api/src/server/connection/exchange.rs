@@ -50,7 +50,9 @@ pub async fn run(
     let answer = async {
         // The library bounds the bytes of a head, but not the number of its fields.
         if request.headers().len() > FIELDS_MAX {
-            return head_too_large().into_response();
+            let mut response = head_too_large().into_response();
+            handler.share(request.headers(), &mut response);
+            return response;
         }
         handler.answer(from, translated(request, asks)).await
     };

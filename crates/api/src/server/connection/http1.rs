@@ -11,22 +11,24 @@ use hyper_util::rt::TokioIo;
 use std::convert::Infallible;
 use std::future::poll_fn;
 use std::pin::pin;
+use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 
 /// Serves a connection until its client or `stopping` ends it.
-pub async fn serve<S>(stream: S, from: Connection, entry: &Entry, stopping: watch::Receiver<bool>)
+pub async fn serve<S>(stream: S, from: Connection, entry: &Arc<Entry>, stopping: watch::Receiver<bool>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     repolled(pin!(converse(stream, from, entry, stopping))).await;
 }
 
-async fn converse<S>(stream: S, from: Connection, entry: &Entry, mut stopping: watch::Receiver<bool>)
+async fn converse<S>(stream: S, from: Connection, entry: &Arc<Entry>, mut stopping: watch::Receiver<bool>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let config = &entry.state().config;
+    let sharing = (!config.origins.is_empty()).then(|| entry.clone());
     let (exchanges, control) = (Exchanges::default(), ConnectionControl::default());
     let service = service_fn(|request| {
         let (exchange, control) = (exchanges.begin(), &control);
@@ -41,7 +43,7 @@ where
         .header_read_timeout(None)
         .max_header_size(HEAD_BYTES_MAX)
         .max_buf_size(HEAD_BYTES_MAX)
-        .serve_connection(TokioIo::new(Wire::new(stream, exchanges.clone(), config.head_timeout)), service)
+        .serve_connection(TokioIo::new(Wire::new(stream, exchanges.clone(), config.head_timeout, sharing)), service)
         .with_upgrades();
     let mut serving = pin!(serving);
     let mut closing = false;

@@ -12,6 +12,7 @@ mod head_timeout;
 mod http1;
 mod http2;
 mod plain;
+mod read_head;
 mod repoll;
 mod send_queue;
 mod stall;
@@ -27,7 +28,7 @@ use crate::entry::{Entry, Incoming};
 use crate::flight::Flight;
 use crate::request::dispatch::{Connection, Peer};
 use crate::state::AppState;
-use axum::http::Request;
+use axum::http::{HeaderMap, Request};
 use axum::response::Response;
 use stall::StallTimeout;
 use std::net::IpAddr;
@@ -54,6 +55,16 @@ impl ConnectionHandler {
             ConnectionHandler::Http(entry) => entry.state(),
             #[cfg(feature = "flight")]
             ConnectionHandler::Flight(flight) => flight.state(),
+        }
+    }
+
+    /// Lets a listed page read a refusal that is made before the request is handled.
+    fn share(&self, asked: &HeaderMap, response: &mut Response) {
+        match self {
+            ConnectionHandler::Http(entry) => entry.share(asked, response.headers_mut()),
+            // Pages do not speak gRPC.
+            #[cfg(feature = "flight")]
+            ConnectionHandler::Flight(_) => {}
         }
     }
 

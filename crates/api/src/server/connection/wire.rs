@@ -6,9 +6,11 @@
 //! if a client may still be sending, the connection lingers before it closes, so that the client can read the reason.
 
 use super::head_timeout::HeadTimeout;
+use super::read_head::{OriginField, RequestLine};
+use crate::entry::Entry;
 use crate::protocol::problem::{Kind, Problem};
 use axum::body::{Body, Bytes, HttpBody};
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::Response;
 use hyper::body::{Frame, SizeHint};
 use std::future::Future;
@@ -117,54 +119,14 @@ pub struct Wire<S> {
     flushed: u32,
     /// The request line, as far as read since that flush.
     line: RequestLine,
+    /// The origin of the page that sends the request, if any, read where `sharing` is set.
+    origin: OriginField,
+    /// Lets listed pages read refusals; `None` if no origin is listed.
+    sharing: Option<Arc<Entry>>,
     /// The unsent rest of the problem document that replaces a response of the library.
     refusal: Option<Bytes>,
     linger: Option<Linger>,
     head_timeout: HeadTimeout,
-}
-
-/// The first line of a head, as far as it was read: a method, a target and a version, separated by spaces.
-#[derive(Default)]
-struct RequestLine {
-    bytes: usize,
-    ended: bool,
-    spaces: usize,
-    /// The first byte of the target that a URL may contain only in escaped form.
-    unescaped: Option<u8>,
-}
-
-impl RequestLine {
-    fn read(&mut self, bytes: &[u8]) {
-        if self.ended {
-            return;
-        }
-        let end = memchr::memchr(b'\n', bytes);
-        let part = &bytes[..end.unwrap_or(bytes.len())];
-        self.ended = end.is_some();
-        self.bytes += part.len();
-        // Branchless counting is fast, and nearly every line is well-formed.
-        let spaces = part.iter().filter(|byte| **byte == b' ').count();
-        let is_well_formed = part.iter().filter(|byte| is_unescaped(**byte)).count() == 0;
-        if is_well_formed && self.spaces + spaces <= 2 {
-            self.spaces += spaces;
-            return;
-        }
-        for &byte in part {
-            self.spaces += usize::from(byte == b' ');
-            let is_wrong = match byte {
-                b' ' => self.spaces == 3,
-                _ => self.spaces == 1 && is_unescaped(byte),
-            };
-            if is_wrong {
-                self.unescaped = self.unescaped.or(Some(byte));
-            }
-        }
-    }
-}
-
-/// Returns whether a URL may contain this byte, which is not a space, only in escaped form.
-fn is_unescaped(byte: u8) -> bool {
-    byte < b'\r' || matches!(byte, b'"' | b'<' | b'>' | b'`')
 }
 
 /// The end of a connection whose client may still be sending.
@@ -176,9 +138,18 @@ struct Linger {
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
     /// Creates the stream of a connection whose client may take `head_timeout` for each head.
-    pub fn new(stream: S, exchanges: Exchanges, head_timeout: Duration) -> Wire<S> {
-        let (flushed, head_timeout) = (exchanges.now(), HeadTimeout::new(head_timeout));
-        Wire { stream, exchanges, flushed, line: RequestLine::default(), refusal: None, linger: None, head_timeout }
+    pub fn new(stream: S, exchanges: Exchanges, head_timeout: Duration, sharing: Option<Arc<Entry>>) -> Wire<S> {
+        Wire {
+            stream,
+            flushed: exchanges.now(),
+            exchanges,
+            line: RequestLine::default(),
+            origin: OriginField::default(),
+            sharing,
+            refusal: None,
+            linger: None,
+            head_timeout: HeadTimeout::new(head_timeout),
+        }
     }
 
     /// Returns whether these bytes are a refusal by the library itself, which a problem document then replaces.
@@ -194,7 +165,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
             return false;
         }
         let Some(problem) = problem_of(bytes, &self.line) else { return false };
-        self.refusal = Some(canned(&problem));
+        let mut more = HeaderMap::new();
+        if let Some(entry) = &self.sharing {
+            entry.share(self.origin.found(), &mut more);
+        }
+        self.refusal = Some(canned(&problem, &more));
         true
     }
 
@@ -232,7 +207,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Wire<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
         let outcome = Pin::new(&mut self.stream).poll_read(cx, buf);
-        self.line.read(&buf.filled()[before..]);
+        let read = &buf.filled()[before..];
+        self.line.read(read);
+        if self.sharing.is_some() {
+            self.origin.read(read);
+        }
         // Even: no request is being handled, so the library waits for a head or for the rest of one.
         let exchange = self.exchanges.now();
         if outcome.is_pending() && exchange.is_multiple_of(2) {
@@ -273,7 +252,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Wire<S> {
         let exchange = self.exchanges.now();
         // Even: no exchange is in progress, so what follows belongs to the next request.
         if exchange.is_multiple_of(2) && exchange != self.flushed {
-            (self.flushed, self.line) = (exchange, RequestLine::default());
+            (self.flushed, self.line, self.origin) = (exchange, RequestLine::default(), OriginField::default());
         }
         Poll::Ready(Ok(()))
     }
@@ -333,16 +312,18 @@ pub fn head_too_large() -> Problem {
     .with("limit_bytes", HEAD_BYTES_MAX)
 }
 
-/// Formats a problem as a complete response, after which the connection closes.
-pub fn canned(problem: &Problem) -> Bytes {
+/// Formats a problem as a complete response with more headers, after which the connection closes.
+pub fn canned(problem: &Problem, more: &HeaderMap) -> Bytes {
     let status = problem.status();
     let body = problem.document().to_string();
     let retry = problem.retry_seconds().map(|seconds| format!("{}: {seconds}\r\n", header::RETRY_AFTER));
+    let more = more.iter().map(|(name, value)| format!("{name}: {}\r\n", String::from_utf8_lossy(value.as_bytes())));
     let head = format!(
-        "HTTP/1.1 {} {}\r\n{}{}: {}\r\n{}: no-store\r\n{}: nosniff\r\n{}: close\r\n{}: {}\r\n\r\n",
+        "HTTP/1.1 {} {}\r\n{}{}{}: {}\r\n{}: no-store\r\n{}: nosniff\r\n{}: close\r\n{}: {}\r\n\r\n",
         status.as_u16(),
         status.canonical_reason().unwrap_or_default(),
         retry.unwrap_or_default(),
+        more.collect::<String>(),
         header::CONTENT_TYPE,
         crate::protocol::problem::PROBLEM_JSON,
         header::CACHE_CONTROL,
@@ -352,33 +333,4 @@ pub fn canned(problem: &Problem) -> Bytes {
         body.len()
     );
     Bytes::from(head + &body)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    proptest! {
-        /// However a request line is split, its length and the first unescaped byte of its target are detected.
-        #[test]
-        fn a_line_is_read_in_any_parts(
-            text in "[GET /a<\"\t`>]{0,12}( |)[/a<> ]{0,6}( HTTP|)\n{0,2}[a< ]{0,4}",
-            cuts in prop::collection::vec(0..32usize, 0..4),
-        ) {
-            let (bytes, mut line, mut from) = (text.as_bytes(), RequestLine::default(), 0);
-            let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(bytes.len())).collect();
-            cuts.sort_unstable();
-            for cut in cuts.into_iter().chain([bytes.len()]) {
-                line.read(&bytes[from..cut]);
-                from = cut;
-            }
-            let first = text.split('\n').next().unwrap_or_default();
-            // The target, plus everything after a third space: the line then has too many parts.
-            let mut parts = first.splitn(3, ' ').skip(1);
-            let in_target = parts.next().and_then(|target| target.bytes().find(|byte| is_unescaped(*byte)));
-            let third = parts.next().and_then(|rest| rest.contains(' ').then_some(b' '));
-            prop_assert_eq!((line.bytes, line.unescaped), (first.len(), in_target.or(third)));
-        }
-    }
 }
