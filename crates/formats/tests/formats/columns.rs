@@ -61,7 +61,7 @@ fn times_without_a_zone_are_kept_as_text() {
     let shown = ["\"1969-12-31T23:59:59\"", "null", "\"1970-01-01T00:00:01.5\""];
     assert_eq!(values("loc", Arc::new(local()), FieldType::Text, None).0, shown);
     // An existing field of texts takes these, days and instants.
-    let text = |column| values("loc", column, FieldType::Text, Some("loc:String")).0;
+    let text = |column: ArrayRef| values("loc", column, FieldType::Text, Some("loc:String")).0;
     assert_eq!(text(Arc::new(local())), shown);
     assert_eq!(text(Arc::new(Date32Array::from(vec![20_484]))), ["\"2026-01-31\""]);
     assert_eq!(text(Arc::new(local().with_timezone("UTC")))[0], "\"1969-12-31T23:59:59Z\"");
