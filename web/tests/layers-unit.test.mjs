@@ -334,7 +334,7 @@ describe('a file', () => {
       [{ type: 'constructor', coordinates: [1, 2] }, 'a geometry of GeoJSON'],
       [{ type: 'LineString', coordinates: [1, 2] }, 'a geometry of GeoJSON'],
       [{ type: 'Point', coordinates: [4, 95] }, 'geom: [4,95] where a longitude and a latitude were expected'],
-      ['POINT (4 45)', 'geom: "POINT (4 45)" where a geometry of GeoJSON was expected'],
+      ['round', 'geom: "round" where a geometry of GeoJSON was expected'],
     ]) {
       const content = rows(point, wrong);
       assert.equal(content.features.length, 1);
@@ -342,6 +342,7 @@ describe('a file', () => {
       assert.ok(files.load.refusalOf(content).includes(content.misplaced), words);
     }
     assert.throws(() => rows({ type: 'Point' }, null), /no event with a place: line 1: geom: /);
+    assert.deepEqual(rows(point, 'LINESTRING (4 45, 5 46)').features.map(({ geometry }) => geometry), [point, line], 'well-known text beside it');
   });
 
   it('may hold shapes as well-known text', () => {

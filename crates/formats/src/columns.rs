@@ -1,5 +1,7 @@
 //! Arrow columns of any customary type, read value by value.
 
+mod numbers;
+
 use crate::options::ReadOptions;
 use crate::shape::Shape;
 use crate::survey::{Survey, coord};
@@ -7,20 +9,20 @@ use crate::values::{blame, epoch, set_text};
 use crate::{instant, wkb, wkt};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    Date32Type, Date64Type, Decimal128Type, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type,
-    Int64Type, TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType,
-    UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+    Date32Type, Date64Type, Float16Type, Float32Type, Float64Type, TimestampMicrosecondType, TimestampMillisecondType,
+    TimestampNanosecondType, TimestampSecondType,
 };
 use arrow_array::{
     Array, ArrayRef, BinaryArray, BinaryViewArray, BooleanArray, Float64Array, Int64Array, LargeBinaryArray,
-    LargeStringArray, PrimitiveArray, StringArray, StringViewArray,
+    LargeStringArray, StringArray, StringViewArray,
 };
 use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, TimeUnit};
 use jiff::tz::TimeZone;
 use meridian_model::builder::Value;
 use meridian_model::error::shorten;
-use meridian_model::{BatchBuilder, FieldType, Invalid};
+use meridian_model::{BatchBuilder, FieldType, Invalid, time};
+use numbers::Wide;
 
 /// A column, in one of the few forms from which values are read.
 pub(crate) enum Column {
@@ -29,6 +31,8 @@ pub(crate) enum Column {
     Text(Texts),
     Int(Int64Array),
     Float(Float64Array),
+    /// Numbers of which some do not fit into 64 bits.
+    Wide(Wide),
     Bool(BooleanArray),
     Time(Times),
     /// Lists: the offset of each, and their texts.
@@ -69,6 +73,8 @@ pub(crate) struct Times {
     per_second: i128,
     /// Whether the type determines the instants; dates and timestamps without a zone do not.
     pub(crate) zoned: bool,
+    /// Whether they are days.
+    days: bool,
 }
 
 impl Texts {
@@ -79,7 +85,7 @@ impl Texts {
             DataType::Utf8View => Texts::View(array.as_string_view().clone()),
             DataType::Dictionary(_, values) if !matches!(**values, DataType::Dictionary(..)) => {
                 let dictionary = array.as_any_dictionary();
-                let Some(Ok(Column::Int(keys))) = ints(&arrow_array::make_array(dictionary.keys().to_data())) else {
+                let Some(Column::Int(keys)) = numbers::of(&arrow_array::make_array(dictionary.keys().to_data())) else {
                     return None;
                 };
                 Texts::Dictionary { keys, texts: Box::new(Texts::of(dictionary.values())?) }
@@ -131,7 +137,7 @@ impl Times {
             // as seconds times a million may exceed 64.
             let micros = micros.div_euclid(self.per_second);
             let micros = i64::try_from(micros).unwrap_or(i64::MAX);
-            meridian_model::time::in_range(micros, &"of this value")
+            time::in_range(micros, &"of this value")
         })
     }
 
@@ -146,39 +152,24 @@ impl Times {
             return Some(wall);
         }
         // Through text, so that one rule decides about times without a zone.
-        Some(wall.and_then(|micros| {
-            let mut text = Vec::new();
-            instant::write(micros, &mut text);
-            text.pop();
-            instant::parse(&String::from_utf8_lossy(&text), zone)
+        Some(wall.and_then(|micros| instant::parse(&wall_text(micros), zone)))
+    }
+
+    /// Returns the time as text: a day, a time without a zone, or an instant in UTC.
+    fn text(&self, at: usize) -> Option<Result<String, Invalid>> {
+        Some(self.get(at)?.map(|micros| match (self.days, self.zoned) {
+            (true, _) => time::format_date(micros),
+            (_, true) => time::format_instant(micros),
+            _ => wall_text(micros),
         }))
     }
 }
 
-/// Returns integers of any width as 64-bit ones; `None` for other types.
-fn ints(array: &ArrayRef) -> Option<Result<Column, Invalid>> {
-    macro_rules! widen {
-        ($kind:ty) => {
-            Some(Ok(Column::Int(array.as_primitive::<$kind>().unary::<_, Int64Type>(i64::from))))
-        };
-    }
-    match array.data_type() {
-        DataType::Int8 => widen!(Int8Type),
-        DataType::Int16 => widen!(Int16Type),
-        DataType::Int32 => widen!(Int32Type),
-        DataType::Int64 => widen!(Int64Type),
-        DataType::UInt8 => widen!(UInt8Type),
-        DataType::UInt16 => widen!(UInt16Type),
-        DataType::UInt32 => widen!(UInt32Type),
-        DataType::UInt64 => {
-            let wide = array.as_primitive::<UInt64Type>();
-            let narrowed: Result<PrimitiveArray<Int64Type>, Invalid> = wide.try_unary(|n| {
-                i64::try_from(n).map_err(|_| Invalid::new(format!("the integer {n} is too large for 64 signed bits")))
-            });
-            Some(narrowed.map(Column::Int))
-        }
-        _ => None,
-    }
+/// Returns a time without a zone as text.
+fn wall_text(micros: i64) -> String {
+    let mut text = time::format_instant(micros);
+    text.pop();
+    text
 }
 
 fn times(array: &ArrayRef) -> Option<Times> {
@@ -196,15 +187,16 @@ fn times(array: &ArrayRef) -> Option<Times> {
         DataType::Date64 => (raw::<Date64Type>(array), 1_000, false),
         _ => return None,
     };
-    Some(Times { values, per_second, zoned })
+    let days = matches!(array.data_type(), DataType::Date32 | DataType::Date64);
+    Some(Times { values, per_second, zoned, days })
 }
 
 impl Column {
     /// Returns the values of an Arrow array.
     pub(crate) fn of(array: &ArrayRef, name: &str) -> Result<Column, Invalid> {
         let strange = || Invalid::field(name, format!("a column of type {} is not supported", array.data_type()));
-        if let Some(ints) = ints(array) {
-            return ints.map_err(|e| blame(e, name));
+        if let Some(numbers) = numbers::of(array) {
+            return Ok(numbers);
         }
         if let Some(times) = times(array) {
             return Ok(Column::Time(times));
@@ -218,11 +210,6 @@ impl Column {
             DataType::Float16 => Column::Float(array.as_primitive::<Float16Type>().unary(|x| x.to_f64())),
             DataType::Float32 => Column::Float(array.as_primitive::<Float32Type>().unary(f64::from)),
             DataType::Float64 => Column::Float(array.as_primitive::<Float64Type>().clone()),
-            DataType::Decimal128(_, scale) => {
-                // Divided, not multiplied by the inverse: 10^-n is not exact in binary.
-                let unit = 10f64.powi(i32::from(*scale));
-                Column::Float(array.as_primitive::<Decimal128Type>().unary(|n| n as f64 / unit))
-            }
             DataType::Binary => Column::Binary(Binaries::Small(array.as_binary::<i32>().clone())),
             DataType::LargeBinary => Column::Binary(Binaries::Large(array.as_binary::<i64>().clone())),
             DataType::BinaryView => Column::Binary(Binaries::View(array.as_binary_view().clone())),
@@ -292,6 +279,10 @@ impl Column {
         let utc = TimeZone::UTC;
         let zone = if spec.kind == FieldType::Date { Some(&utc) } else { options.zone.as_ref() };
         let named = |mistake: Invalid| blame(mistake, &spec.name);
+        let integer = |n: i64| match options.epoch {
+            Some(unit) if is_time => epoch(n, unit.micros()).map(Value::Time).map_err(named),
+            _ => Ok(Value::Int(n)),
+        };
         let value = match self {
             Column::Null => return Ok(()),
             Column::Text(texts) => match texts.get(row) {
@@ -302,14 +293,23 @@ impl Column {
                 Some(text) => return builder.set_text(field, text),
             },
             Column::Int(a) if a.is_null(row) => return Ok(()),
-            Column::Int(a) => match options.epoch {
-                Some(unit) if is_time => Value::Time(epoch(a.value(row), unit.micros()).map_err(named)?),
-                _ => Value::Int(a.value(row)),
+            Column::Int(a) => integer(a.value(row))?,
+            Column::Wide(a) => match a.text(row).map(|text| (text.parse::<i64>(), text)) {
+                None => return Ok(()),
+                Some((Ok(n), _)) => integer(n)?,
+                Some((Err(_), text)) => return numbers::set(builder, field, &text),
             },
             Column::Float(a) if a.is_null(row) => return Ok(()),
             Column::Float(a) => Value::Float(a.value(row)),
             Column::Bool(a) if a.is_null(row) => return Ok(()),
             Column::Bool(a) => Value::Bool(a.value(row)),
+            Column::Time(times) if spec.kind == FieldType::Text => match times.text(row) {
+                None => return Ok(()),
+                Some(text) => {
+                    let text = text.map_err(named)?;
+                    return builder.set_text(field, &text);
+                }
+            },
             Column::Time(times) => match times.instant(row, zone) {
                 None => return Ok(()),
                 Some(micros) => Value::Time(micros.map_err(named)?),
@@ -353,6 +353,7 @@ impl Column {
             Column::Null => Ok(None),
             Column::Float(a) => Ok(a.is_valid(row).then(|| a.value(row))),
             Column::Int(a) => Ok(a.is_valid(row).then(|| a.value(row) as f64)),
+            Column::Wide(a) => Ok(a.float(row)),
             _ => Err(Invalid::field(name, "expected a column of numbers, in degrees")),
         }
     }
@@ -363,6 +364,7 @@ impl Column {
             Column::Null => Ok(None),
             Column::Text(a) => Ok(a.get(row).map(str::to_owned)),
             Column::Int(a) => Ok(a.is_valid(row).then(|| a.value(row).to_string())),
+            Column::Wide(a) if a.are_whole() => Ok(a.text(row)),
             _ => Err(Invalid::field(shorten(name), "expected a column of ids: texts or integers")),
         }
     }

@@ -106,7 +106,7 @@ pub struct ReadOptions {
     pub lon: Option<String>,
     /// Column or key of the latitude in degrees.
     pub lat: Option<String>,
-    /// Column of geometry: WKT in text files, WKB in Parquet and Arrow, GeoJSON in flat JSON.
+    /// Column of geometry: WKT in text files, WKB in Parquet and Arrow, GeoJSON or WKT in flat JSON.
     pub geometry: Option<String>,
     /// Column or key of the primary instant.
     pub time: Option<String>,

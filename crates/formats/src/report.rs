@@ -25,7 +25,7 @@ pub struct Report {
     pub heights_dropped: u64,
     /// Events accepted without their ids.
     pub ids_dropped: u64,
-    /// Events accepted with an integer that a field of floats has as another number.
+    /// Events accepted with an integer or a decimal that a field of floats has as another number.
     pub rounded: u64,
     /// The first of these, at most [`SHOWN_MAX`], each with its line, field and numbers.
     pub rounded_first: Vec<Invalid>,

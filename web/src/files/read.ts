@@ -80,17 +80,17 @@ const beyondOf = (geometry: Geometry): LngLat | undefined => positionsOf(geometr
 
 const isObject = (value: unknown): boolean => typeof value === 'object' && value !== null;
 
-/** The place in one column of shapes, as objects of GeoJSON or as well-known text, or in two of longitude and latitude; where there is none, what is wrong, if anything. */
+/** The place in one column of shapes, as well-known text or, where some `areObjects`, as GeoJSON too, or in two of longitude and latitude; where there is none, what is wrong, if anything. */
 function placeOf(row: Row, used: readonly string[], areObjects: boolean): Geometry | string {
   const lacking = used.filter((name) => isNone(row[name], true));
   if (lacking.length) return lacking.length < used.length ? `${lacking[0]} has no value` : '';
   const found = (name: string): string => `${name}: ${JSON.stringify(row[name]).slice(0, 60)}`;
   if (used.length === 1) {
     const value = row[used[0]];
-    if (!areObjects) return (typeof value === 'string' ? parseWkt(value) : null) ?? `${found(used[0])} where well-known text was expected`;
-    if (!isGeometry(value)) return `${found(used[0])} where a geometry of GeoJSON was expected`;
-    const beyond = beyondOf(value);
-    return beyond ? `${used[0]}: ${JSON.stringify(beyond)} where a longitude and a latitude were expected` : value;
+    const geometry = typeof value === 'string' ? parseWkt(value) : isGeometry(value) ? value : null;
+    if (!geometry) return `${found(used[0])} where ${areObjects ? 'a geometry of GeoJSON' : 'well-known text'} was expected`;
+    const beyond = areObjects ? beyondOf(geometry) : undefined;
+    return beyond ? `${used[0]}: ${JSON.stringify(beyond)} where a longitude and a latitude were expected` : geometry;
   }
   const bad = used.findIndex((name, i) => !(Math.abs(Number(row[name])) <= EDGES[i]));
   if (bad >= 0) return `${found(used[bad])} where a number from -${EDGES[bad]} to ${EDGES[bad]} was expected`;
@@ -108,8 +108,8 @@ function placeColumns(rows: readonly Row[], columns: readonly string[]): string[
   const named = SHAPES.flatMap((shape) => columns.filter((name) => name.toLowerCase() === shape));
   const hasShapes = (name: string, all: boolean): boolean => {
     const values = rows.map((row) => row[name]).filter((value) => !isNone(value, true));
-    const isText = (value: unknown): boolean => typeof value === 'string' && isWkt(value.trim());
-    return values.length > 0 && [isText, isGeometry].some((passes) => (all ? values.every(passes) : values.some(passes)));
+    const isShape = (value: unknown): boolean => (typeof value === 'string' ? isWkt(value.trim()) : isGeometry(value));
+    return values.length > 0 && (all ? values.every(isShape) : values.some(isShape));
   };
   const whole = named.find((name) => hasShapes(name, true));
   if (whole !== undefined) return [whole];

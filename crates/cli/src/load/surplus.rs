@@ -142,7 +142,7 @@ pub fn tell((input, unit): (&str, &str), report: &Report, quiet: bool) {
         remark(&format!("{input}: {} loaded without ids", events(report.ids_dropped)));
     }
     if report.rounded > 0 {
-        remark(&format!("{input}: {} loaded with a rounded integer:", events(report.rounded)));
+        remark(&format!("{input}: {} loaded with a rounded number:", events(report.rounded)));
         listed(&report.rounded_first, report.rounded);
     }
     let Unread { named, others } = &report.unread;

@@ -22,6 +22,8 @@ pub(crate) fn columnar(mut batches: impl Batches, options: &ReadOptions, cut: bo
     let mut guess = Guess::of_declared(geo.geometry.clone());
     let mut positions = Vec::new();
     let mut left_out = BTreeSet::new();
+    // Counted as the reader counts them, so that both name an event the same.
+    let mut ordinal = 0;
     for (position, field) in schema.fields().iter().enumerate() {
         if !geo.covering.contains(field.name()) {
             if guess.column(field.name(), positions.len(), options) != positions.len() {
@@ -37,10 +39,12 @@ pub(crate) fn columnar(mut batches: impl Batches, options: &ReadOptions, cut: bo
             Ok(None) => break,
             Err(_) if cut && guess.events > 0 => break,
             Err(fault) => {
-                guess.leave_out(fault, 0, options)?;
+                ordinal += 1;
+                guess.leave_out(fault, ordinal, options)?;
                 continue;
             }
         };
+        ordinal += batch.num_rows() as u64;
         let rows = batch.num_rows().min(options.sample_rows - guess.events as usize);
         for (column, &position) in positions.iter().enumerate() {
             let name = guess.columns[column].name.clone();
@@ -71,8 +75,6 @@ pub(crate) fn columnar(mut batches: impl Batches, options: &ReadOptions, cut: bo
 fn values(array: &ArrayRef, name: &str, may_lack: bool) -> Result<Option<Column>, Fault> {
     match Column::of(array, name) {
         Ok(values) => Ok(Some(values)),
-        // The type is kept, and a value is too large.
-        Err(mistake) if *array.data_type() == DataType::UInt64 => Err(Fault::stop(mistake)),
         Err(_) if may_lack => Ok(None),
         Err(mistake) => {
             let detail = format!("{}: --ignore-unknown leaves it out", mistake.detail);
@@ -87,6 +89,8 @@ fn kind_of_type(values: &Column) -> u8 {
         Column::Null | Column::Text(_) => 0,
         Column::Int(_) => kinds::INT,
         Column::Float(_) => kinds::FLOAT,
+        Column::Wide(numbers) if numbers.are_whole() => kinds::INT,
+        Column::Wide(_) => kinds::FLOAT,
         Column::Bool(_) => kinds::BOOL,
         Column::Time(times) if times.zoned => kinds::TIME,
         Column::Time(_) => kinds::LOCAL_TIME,
@@ -104,6 +108,15 @@ fn note(guess: &mut Guess, column: usize, values: &Column, row: usize, is_shape:
             guess.saw_id(column, itoa::Buffer::new().format(a.value(row)));
         }
         Column::Float(a) if a.is_valid(row) => guess.saw_number(column, kinds::FLOAT, a.value(row)),
+        Column::Wide(numbers) => {
+            // The reader reports an integer that is too large, with its row.
+            if let (Some(text), Some(x)) = (numbers.text(row), numbers.float(row)) {
+                guess.saw_number(column, kind_of_type(values), x);
+                if numbers.are_whole() {
+                    guess.saw_id(column, &text);
+                }
+            }
+        }
         Column::Bool(a) if a.is_valid(row) => guess.saw(column, kinds::BOOL),
         Column::Int(_) | Column::Float(_) | Column::Bool(_) => {}
         Column::Time(times) => {

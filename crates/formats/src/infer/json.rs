@@ -13,6 +13,7 @@ use crate::roles::{GEOMETRY, rank};
 use crate::shape;
 use crate::survey::Survey;
 use crate::values::{blame, text_list};
+use crate::wkt;
 use meridian_model::Invalid;
 use std::io::Read;
 
@@ -163,9 +164,10 @@ fn members(json: &mut Json<'_>, guess: &mut Guess, options: &ReadOptions) -> Res
         let column = guess.column(&key, next, options);
         // Keys mostly come in the same order, so the next column is tried first.
         next = column + 1;
+        // Only in flat objects: in a feature the geometry has its own member, and properties are no geometries.
+        let may_be_shape = !guess.features && may_be_shape(&key, options);
         match json.peek() {
-            // Only in flat objects: in a feature the geometry has its own member, and properties are no geometries.
-            Some(b'{') if !guess.features && may_be_shape(&key, options) => {
+            Some(b'{') if may_be_shape => {
                 if let Some(shape) = shape::read(json, &mut Survey::new(options)).map_err(|e| blame(e, &key))? {
                     guess.saw_shape(column, shape.kind_when_mended(options.mend));
                 }
@@ -192,6 +194,12 @@ fn members(json: &mut Json<'_>, guess: &mut Guess, options: &ReadOptions) -> Res
                 guess.saw_id(column, itoa::Buffer::new().format(id));
             }
             Scalar::Number(Number::Float(x)) => guess.saw_number(column, kinds::FLOAT, x),
+            // An unreadable shape is still a shape: the reader reports the error and its line.
+            Scalar::Text(text) if may_be_shape && wkt::looks_like(&text) => {
+                guess.saw_shape(column, wkt::kind(&text, options));
+            }
+            // As a cell without a value, which is no geometry of another kind.
+            Scalar::Text(text) if may_be_shape && text.trim().is_empty() => {}
             Scalar::Text(text) => {
                 guess.saw_text(column, &text, options);
                 guess.saw_id(column, &text);

@@ -6,6 +6,7 @@ use crate::roles::{FEATURE_ID, Role, Roles};
 use crate::shape::{self, Shape};
 use crate::survey::{Survey, coord};
 use crate::values::{blame, set_json};
+use crate::wkt;
 use meridian_model::error::shorten;
 use meridian_model::{BatchBuilder, Crs, FieldType, IdRole, Invalid, Schema};
 use std::sync::Arc;
@@ -161,7 +162,7 @@ impl FeatureSetter {
                     }
                 }
                 Role::Geometry if std::mem::replace(&mut shape_seen, true) => return twice(),
-                Role::Geometry => self.set_geometry(&mut json, builder)?,
+                Role::Geometry => self.set_flat_geometry(&mut json, builder)?,
                 Role::Id if std::mem::replace(&mut id_seen, true) => return twice(),
                 Role::Id => self.set_id(&key, &mut json, builder)?,
                 Role::Nothing => json.skip()?,
@@ -222,8 +223,26 @@ impl FeatureSetter {
     }
 
     fn set_geometry(&mut self, json: &mut Json<'_>, builder: &mut BatchBuilder) -> Result<(), Invalid> {
+        let shape = shape::read(json, &mut self.survey);
+        self.set_shape(shape, builder)
+    }
+
+    /// Takes a geometry of GeoJSON, or a text as a table has it.
+    fn set_flat_geometry(&mut self, json: &mut Json<'_>, builder: &mut BatchBuilder) -> Result<(), Invalid> {
+        if json.peek() != Some(b'"') {
+            return self.set_geometry(json, builder);
+        }
+        let text = json.string()?;
+        let shape = match text.trim() {
+            "" => Ok(None),
+            text => wkt::read_text_or_hex(text, &mut self.survey),
+        };
+        self.set_shape(shape, builder)
+    }
+
+    fn set_shape(&mut self, shape: Result<Option<Shape>, Invalid>, builder: &mut BatchBuilder) -> Result<(), Invalid> {
         let name = &self.roles.schema().geometry_name;
-        match shape::read(json, &mut self.survey).map_err(|e| blame(e, name))? {
+        match shape.map_err(|e| blame(e, name))? {
             None => Ok(()),
             Some(_) if self.roles.schema().geometry.is_none() => {
                 Err(Invalid::field(name, "this collection has no geometry"))

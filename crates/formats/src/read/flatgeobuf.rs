@@ -185,31 +185,33 @@ impl FlatGeobuf {
             (all, _) => all,
         };
         let path = self.path(geometry)?;
-        if path.is_empty() && kind != GeometryType::MultiPolygon {
+        let parts = geometry.parts().filter(|parts| !parts.is_empty());
+        if path.is_empty() && parts.is_none() {
             return Ok(None);
         }
-        Ok(Some(match kind {
-            GeometryType::Point if path[0].x.is_nan() => return Ok(None),
-            GeometryType::Point => Parts::Point(path[0]),
-            GeometryType::LineString => Parts::Line(path),
-            GeometryType::Polygon => Parts::Polygon(cut(path, geometry)?),
-            GeometryType::MultiPoint => Parts::Points(path),
-            GeometryType::MultiLineString => Parts::Lines(cut(path, geometry)?),
-            GeometryType::MultiPolygon => {
+        // Positions are in the geometry itself, but for the types of several parts.
+        Ok(Some(match (kind, parts) {
+            (GeometryType::Point, None) if path[0].x.is_nan() => return Ok(None),
+            (GeometryType::Point, None) if path.len() == 1 => Parts::Point(path[0]),
+            (GeometryType::LineString, None) => Parts::Line(path),
+            (GeometryType::Polygon, None) => Parts::Polygon(cut(path, geometry)?),
+            (GeometryType::MultiPoint, None) => Parts::Points(path),
+            (GeometryType::MultiLineString, None) => Parts::Lines(cut(path, geometry)?),
+            (GeometryType::MultiPolygon, Some(parts)) if path.is_empty() => {
                 let polygon = |part: Geometry<'_>| cut(self.path(&part)?, &part);
-                let polygons = geometry.parts().into_iter().flatten().map(polygon).collect::<Result<Vec<_>, _>>()?;
-                if polygons.is_empty() {
-                    return Ok(None);
-                }
-                Parts::Polygons(polygons)
+                Parts::Polygons(parts.into_iter().map(polygon).collect::<Result<Vec<_>, _>>()?)
             }
-            GeometryType::GeometryCollection => {
+            (GeometryType(1..=6), _) => {
+                let detail = "the geometry has its positions where its type has none";
+                return Err(Invalid::field("geometry", format!("{detail}: {}", convert())));
+            }
+            (GeometryType::GeometryCollection, _) => {
                 return Err(Invalid::field(
                     "geometry",
                     "a GeometryCollection is not supported: send its members as separate events",
                 ));
             }
-            other => {
+            (other, _) => {
                 let name = other.variant_name().unwrap_or("of an unknown type");
                 let line = format!("ogr2ogr -nlt CONVERT_TO_LINEAR converted.fgb {}", crate::reference::INPUT);
                 return Err(Invalid::field("geometry", format!("a geometry {name} is not supported: {line}")));
@@ -240,6 +242,9 @@ fn cut(path: Path, geometry: &Geometry<'_>) -> Result<Vec<Path>, Invalid> {
             .ok_or_else(|| Invalid::field("geometry", "its parts overlap or pass its end"))?;
         parts.push(part.to_vec());
         from = end as usize;
+    }
+    if from < path.len() {
+        return Err(Invalid::field("geometry", "its parts end before it does"));
     }
     Ok(parts)
 }

@@ -258,6 +258,11 @@ impl Placemark {
     }
 
     fn features(mut self, id: Option<&str>) -> Result<Vec<Value>, Invalid> {
+        // Left by an element that is not known: without them the event would have no place.
+        if self.coordinates.is_some() {
+            let detail = "positions of an element that is no Point, LineString, LinearRing or Polygon";
+            return Err(Invalid::field("coordinates", detail));
+        }
         let mut features = Vec::new();
         for Track { times, places, arrays } in std::mem::take(&mut self.tracks) {
             if times.len() != places.len() {

@@ -10,6 +10,8 @@ use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
 };
+use parquet::basic::Compression;
+use parquet::file::metadata::ParquetMetaData;
 use parquet::file::reader::ChunkReader;
 use std::sync::Arc;
 
@@ -48,6 +50,15 @@ fn with_views(schema: &ArrowSchema) -> SchemaRef {
     Arc::new(ArrowSchema::new_with_metadata(fields, schema.metadata().clone()))
 }
 
+/// Refuses the only codec of the format that is not read.
+fn check_codec(metadata: &ParquetMetaData) -> Result<(), Fault> {
+    let mut columns = metadata.row_groups().iter().flat_map(|group| group.columns());
+    match columns.any(|column| column.compression() == Compression::LZO) {
+        true => Err(Fault::stop(Invalid::new("Parquet compressed with LZO is not supported: write it with zstd"))),
+        false => Ok(()),
+    }
+}
+
 impl<C: ChunkReader + 'static> Batches for Parquet<C> {
     fn open(&mut self) -> Result<(SchemaRef, Option<String>), Fault> {
         let file = self.take_file()?;
@@ -58,6 +69,7 @@ impl<C: ChunkReader + 'static> Batches for Parquet<C> {
             let options = options.with_schema(with_views(plain.schema()));
             ArrowReaderMetadata::try_new(plain.metadata().clone(), options).map_err(|e| damaged("Parquet", &e))
         })?;
+        check_codec(metadata.metadata())?;
         let geo = metadata
             .metadata()
             .file_metadata()

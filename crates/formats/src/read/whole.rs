@@ -94,6 +94,8 @@ fn values(column: &Column, kind: FieldType) -> Option<ArrayRef> {
     Some(match (kind, column) {
         (FieldType::Int, Column::Int(a)) => Arc::new(owned(a)),
         (FieldType::Float, Column::Int(a)) => {
+            // Larger ones may be rounded, which is noted event by event.
+            a.values().iter().all(|n| n.unsigned_abs() <= 1 << 53).then_some(())?;
             let floats: Float64Array = a.unary(|n| n as f64);
             Arc::new(owned(&floats))
         }

@@ -81,7 +81,7 @@ fn texts_of_a_shapefile_are_read_in_its_encoding_or_refused() {
     bytes[29] = 0;
     std::fs::write(&table, &bytes).unwrap();
     let refusal = read(Format::Shapefile, &file).unwrap_err().to_string();
-    assert!(refusal.contains("not UTF-8") && refusal.contains(".cpg"), "{refusal}");
+    assert!(refusal.starts_with("line 1: name: the text is not UTF-8") && refusal.contains(".cpg"), "{refusal}");
     std::fs::write(&named, "windows-1252\n").unwrap();
     let batch = read(Format::Shapefile, &file).unwrap().unwrap();
     assert_eq!(value(&batch, "name", 0), "\"Café\"");
@@ -108,6 +108,16 @@ fn a_geopackage_column_named_as_the_row_number_takes_no_rows_away() {
     ["_rowid_", "oid"].into_iter().for_each(add);
     let refusal = read(Format::GeoPackage, &file).unwrap_err().to_string();
     assert!(refusal.contains("rowid, _rowid_ and oid") && refusal.contains("ogr2ogr"), "{refusal}");
+}
+
+#[test]
+fn a_bad_value_in_the_sample_is_named_by_its_feature() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = written(folder.path(), "GPKG", "gpkg");
+    let database = rusqlite::Connection::open(&file).unwrap();
+    database.execute_batch("ALTER TABLE events ADD COLUMN day DATE DEFAULT '2024-02-30'").unwrap();
+    let refusal = read(Format::GeoPackage, &file).unwrap_err().to_string();
+    assert!(refusal.starts_with("line 1: day: \"2024-02-30\""), "{refusal}");
 }
 
 /// A GeoParquet file of one point in the column `shape`, which its metadata name, beside a text `geometry`.

@@ -12,7 +12,7 @@ fn schema(spec: &str) -> Arc<Schema> {
     Arc::new(schema_spec::parse(spec).unwrap())
 }
 
-fn read(
+pub(crate) fn read(
     format: Format,
     bytes: &[u8],
     schema: &Arc<Schema>,

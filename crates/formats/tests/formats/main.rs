@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "tests fail by panics, run programs and read files")]
 
 mod bad_input;
+mod columns;
 mod common;
 #[cfg(all(feature = "flatgeobuf", feature = "geopackage"))]
 mod exports;

@@ -256,3 +256,44 @@ fn a_shapefile_without_a_reference_system_is_read_as_degrees_and_this_is_said() 
     std::fs::remove_file(folder.path().join("events.prj")).unwrap();
     assert!(notes()[0].starts_with("no .prj file names the reference system"), "{:?}", notes());
 }
+
+#[cfg(feature = "flatgeobuf")]
+#[test]
+fn shapes_of_other_types_are_bad_events_and_none_without_a_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let from = folder.path().join("events.csv");
+    let written = |kind: &str, name: &str, rows: &[&str]| {
+        let rows: String = rows.iter().map(|shape| format!("\"{shape}\",1\n")).collect();
+        std::fs::write(&from, format!("wkt,n\n{rows}")).unwrap();
+        let to = folder.path().join(format!("{name}.fgb"));
+        let columns = ["-oo", "GEOM_POSSIBLE_NAMES=wkt", "-oo", "KEEP_GEOM_COLUMNS=NO", "-a_srs", "EPSG:4326"];
+        let layer = ["-f", "FlatGeobuf", "-lco", "SPATIAL_INDEX=NO", "-nlt", kind];
+        ogr2ogr(&[&layer[..], &columns, &[to.to_str().unwrap(), from.to_str().unwrap()]].concat());
+        to
+    };
+    let skip = ReadOptions { on_error: meridian_formats::OnError::Skip, ..ReadOptions::default() };
+    for shape in [
+        "GEOMETRYCOLLECTION (POINT (1 2))",
+        "CIRCULARSTRING (0 0,1 1,2 0)",
+        "COMPOUNDCURVE (CIRCULARSTRING (0 0,1 1,2 0),(2 0,3 0))",
+        "CURVEPOLYGON (CIRCULARSTRING (0 0,1 1,2 0,1 -1,0 0))",
+        "MULTICURVE ((0 0,1 1))",
+        "MULTISURFACE (((0 0,1 0,1 1,0 0)))",
+        "POLYHEDRALSURFACE (((0 0,1 0,1 1,0 0)))",
+    ] {
+        let (kind, _) = shape.split_once(' ').unwrap();
+        // The header names one type of all features, or each feature names its own.
+        let alone = written(kind, kind, &[shape]);
+        let among = written("GEOMETRY", &format!("{kind}-2"), &["POINT (1 2)", shape, "POINT (3 4)"]);
+        for (file, number) in [(&alone, 1), (&among, 2)] {
+            let refusal = infer_path(Format::FlatGeobuf, file, &ReadOptions::default()).unwrap_err();
+            let first = refusal.first().unwrap();
+            assert!(first.line == Some(number) && first.detail.contains("is not supported: "), "{kind}: {refusal}");
+        }
+        let schema = Arc::new(infer_path(Format::FlatGeobuf, &among, &skip).unwrap().schema);
+        let mut events = reader_of_path(Format::FlatGeobuf, &among, schema, &skip).unwrap();
+        let batch = events.next_batch(&BatchLimits::default()).unwrap().unwrap();
+        assert_eq!((batch.rows(), events.report().skipped), (2, 1), "{kind}");
+        assert!((0..2).all(|row| batch.geometry(row).is_some()), "{kind}");
+    }
+}

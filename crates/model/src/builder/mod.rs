@@ -37,7 +37,7 @@ pub struct BatchBuilder {
     pending: Vec<PendingValue>,
     /// Texts of the current event, concatenated: one buffer for all events instead of a string per text.
     texts: String,
-    /// The first integer of the current event that its field has as another number.
+    /// The first number of the current event that its field has as another one.
     rounded: Option<Invalid>,
 }
 
@@ -258,10 +258,13 @@ impl BatchBuilder {
         Ok(())
     }
 
-    /// Notes that a field of the current event has this float for the integer that was given.
+    /// Notes that a field of the current event has this float for another number that was given.
     pub fn note_rounded(&mut self, field: usize, given: &str, float: f64) {
         let name = &self.schema.fields[field].name;
-        let what = || format!("the integer {} was rounded to {float:.0}", shorten(given));
+        let what = || match given.contains('.') {
+            true => format!("the decimal {} was rounded to {float}", shorten(given)),
+            false => format!("the integer {} was rounded to {float:.0}", shorten(given)),
+        };
         self.rounded.get_or_insert_with(|| Invalid::field(name, what()));
     }
 

@@ -152,6 +152,9 @@ fn unsupported(kind: usize) -> Invalid {
 }
 
 fn split(path: &Path, starts: &[usize]) -> Result<Vec<Path>, Invalid> {
+    if starts.first().copied().unwrap_or(path.len()) > 0 {
+        return Err(Invalid::field("geometry", "its first positions are in no part"));
+    }
     let ends = starts.iter().skip(1).copied().chain([path.len()]);
     let part = |(from, to): (&usize, usize)| {
         path.get(*from..to)
@@ -201,4 +204,22 @@ fn contains(ring: &[Position], at: Position) -> bool {
         (a.y > at.y) != (b.y > at.y) && at.x < (b.x - a.x) * (at.y - a.y) / (b.y - a.y) + a.x
     };
     ring.windows(2).filter(crosses).count() % 2 == 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_position_is_in_a_part() {
+        let path = [0.0, 1.0, 2.0].map(|x| Position { x, y: 0.0, z: None }).to_vec();
+        let sizes = |starts: &[usize]| {
+            split(&path, starts).map(|parts| parts.iter().map(Vec::len).collect::<Vec<_>>()).map_err(|e| e.detail)
+        };
+        assert_eq!(sizes(&[0, 2]), Ok(vec![2, 1]));
+        for starts in [&[][..], &[1], &[0, 4], &[0, 2, 1]] {
+            assert!(sizes(starts).is_err(), "{starts:?}");
+        }
+        assert_eq!(split(&Path::new(), &[]).map(|parts| parts.len()).ok(), Some(0));
+    }
 }
