@@ -109,7 +109,8 @@ impl InputName {
             return (format!("{tool} {into}"), file.to_owned());
         }
         let known = [(".gz", "gunzip -k"), (".zst", "zstd -d")];
-        if let Some((tool, plain)) = known.into_iter().find_map(|(ending, tool)| Some((tool, name.strip_suffix(ending)?))) {
+        let plain = known.into_iter().find_map(|(ending, tool)| Some((tool, name.strip_suffix(ending)?)));
+        if let Some((tool, plain)) = plain {
             return (format!("{tool} {} && ", quoted(name)), plain.to_owned());
         }
         let plain = format!("unpacked-{}", Path::new(name).file_name().and_then(OsStr::to_str).unwrap_or("input"));

@@ -161,8 +161,8 @@ fn refusal(input: &InputName, head: &[u8]) -> Option<String> {
     Some(format!("{input}: {} is not read: {converts}", foreign.name))
 }
 
-/// Returns the refusal of a file that is a part of a MapInfo table, whose main file lies beside it. Its rows look like a
-/// dBASE table, which GDAL does not open by this name.
+/// Returns the refusal of a file that is a part of a MapInfo table, whose main file lies beside it. Its rows look like
+/// a dBASE table, which GDAL does not open by this name.
 fn part_refusal(input: &InputName) -> Option<String> {
     let path = Path::new(&input.text);
     let ending = path.extension()?.to_str()?.to_ascii_lowercase();

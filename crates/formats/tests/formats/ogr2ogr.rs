@@ -287,8 +287,8 @@ fn a_curve_of_a_geopackage_is_named_with_the_command_that_straightens_it() {
         let refusal = infer_path(Format::GeoPackage, &to, &options).unwrap_err().to_string();
         let words = format!("a geometry {kind} is not supported: ogr2ogr {option} converted.");
         assert!(refusal.contains(&words), "{refusal}");
-        let made = [&option.split(' ').collect::<Vec<_>>()[..], &[straight.to_str().unwrap(), to.to_str().unwrap()]];
-        ogr2ogr(&made.concat());
+        let option: Vec<&str> = option.split(' ').collect();
+        ogr2ogr(&[&option[..], &[straight.to_str().unwrap(), to.to_str().unwrap()]].concat());
         let guess = infer_path(Format::GeoPackage, &straight, &options).unwrap();
         assert!(guess.schema.geometry.is_some(), "{kind}");
     }

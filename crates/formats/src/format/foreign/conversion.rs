@@ -61,9 +61,9 @@ impl Content {
             Content::Database => {
                 format!("convert a table of it: {} TABLE", ogr2ogr("-t_srs EPSG:4326 -lco GEOMETRY=AS_WKT", "csv"))
             }
-            Content::Shapes => {
-                format!("make a table of it, a shape a line: (echo wkt; sed -n 's/..*/\"&\"/p' {INPUT}) > converted.csv")
-            }
+            Content::Shapes => format!(
+                "make a table of it, a shape a line: (echo wkt; sed -n 's/..*/\"&\"/p' {INPUT}) > converted.csv"
+            ),
             Content::Script(library, script) => {
                 format!("convert it, with {library} for Python: python3 -c \"{script}\" {INPUT}")
             }
