@@ -18,6 +18,9 @@ const CUSTOMARY: &[&str] = &[
     "%d.%m.%Y %H:%M:%S%.f",
     "%d.%m.%Y %H:%M",
     "%d.%m.%Y",
+    // A date alone in this form looks like the number of a version.
+    "%d.%m.%y %H:%M:%S",
+    "%d.%m.%y %H:%M",
     "%d/%m/%Y %H:%M:%S",
     "%m/%d/%Y %H:%M:%S",
     "%d/%m/%Y %H:%M:%S%.f",
@@ -42,14 +45,23 @@ const CUSTOMARY: &[&str] = &[
     "%Y.%m.%d %H:%M:%S",
     "%Y.%m.%d %H:%M:%S%.f",
     "%Y-%m-%d %H:%M:%S %z",
+    "%Y-%m-%d %H:%M:%S UTC",
+    "%Y-%m-%d %H:%M:%S%.f UTC",
     "%Y%m%dT%H%M%S%z",
     "%Y%m%dT%H%M%SZ",
     "%Y%m%d%H%M%S",
     "%a, %d %b %Y %H:%M:%S %z",
+    // As ctime and date(1) write times, and some interfaces.
+    "%a %b %d %H:%M:%S %Y",
+    "%a %b %d %H:%M:%S UTC %Y",
+    "%a %b %d %H:%M:%S %z %Y",
     "%d %b %Y %H:%M:%S",
     "%d %b %Y %H:%M",
     "%d %b %Y",
     "%b %d, %Y",
+    "%d-%b-%Y %H:%M:%S",
+    "%d-%b-%Y %H:%M",
+    "%d-%b-%y %H:%M:%S",
     "%d-%b-%Y",
     "%d-%b-%y",
     "%Y%m%d",
@@ -118,11 +130,20 @@ fn iso(pattern: &str, text: &str) -> Option<String> {
             let (sign, minutes) = (if seconds < 0 { '-' } else { '+' }, seconds.abs() / 60);
             format!("{sign}{:02}:{:02}", minutes / 60, minutes % 60)
         }
-        // A letter in the pattern stands for itself, and this one means UTC.
-        None if pattern.ends_with('Z') => "Z".to_owned(),
+        None if names_utc(pattern) => "Z".to_owned(),
         None => String::new(),
     };
     Some(format!("{date}T{time}{offset}"))
+}
+
+/// Returns whether a pattern has letters that stand for themselves and mean UTC.
+fn names_utc(pattern: &str) -> bool {
+    pattern.ends_with('Z') || pattern.contains("UTC")
+}
+
+/// Returns whether times in this pattern need a zone of their own.
+pub(crate) fn lacks_zone(pattern: &str) -> bool {
+    ["%H", "%I"].iter().any(|hour| pattern.contains(hour)) && !pattern.contains("%z") && !names_utc(pattern)
 }
 
 /// Returns whether the year of a text that a pattern reads has four digits. `%Y` takes two as well, which would be a
@@ -262,6 +283,13 @@ mod tests {
             ("%Y/%m/%d %H:%M:%S%z", "1984/09/14 00:00:00", None),
             ("%Y/%m/%d %H:%M:%S%z", "1984/09/14 00:00:00+0", None),
             ("%d %b %Y", "3 Feb 2026", Some("2026-02-03")),
+            ("%d-%b-%Y %H:%M:%S", "31-Jan-2026 12:05:00", Some("2026-01-31T12:05:00")),
+            ("%Y-%m-%d %H:%M:%S UTC", "2016-12-31 23:59:59 UTC", Some("2016-12-31T23:59:59Z")),
+            ("%Y-%m-%d %H:%M:%S UTC", "2016-12-31 23:59:59", None),
+            ("%a %b %d %H:%M:%S %Y", "Sun Feb  1 12:05:00 2026", Some("2026-02-01T12:05:00")),
+            ("%a %b %d %H:%M:%S UTC %Y", "Sat Jan 31 12:05:00 UTC 2026", Some("2026-01-31T12:05:00Z")),
+            ("%d.%m.%y %H:%M", "31.01.26 12:05", Some("2026-01-31T12:05:00")),
+            ("%d.%m.%y %H:%M", "31.01.2026 12:05", None),
             ("%d.%m.%Y %H:%M:%S", "01.02.0000 03:04:05", Some("0000-02-01T03:04:05")),
             ("%d.%m.%Y", "01.02.0001", Some("0001-02-01")),
             ("%d %b %Y %H:%M:%S %z", "3 Feb 0999 03:04:05 +0100", Some("0999-02-03T03:04:05+01:00")),
@@ -299,6 +327,11 @@ mod tests {
         assert_eq!(guess(&["1984/09/14 00:00:00", "2026/01/31 12:05:09"]), ["%Y/%m/%d %H:%M:%S"]);
         assert_eq!(guess(&["1984/09/14 00:00:00", "2026/01/31 12:05:09.5"]), ["%Y/%m/%d %H:%M:%S%.f"]);
         assert_eq!(guess(&["01/02/2026 00:00:00"]), ["%d/%m/%Y %H:%M:%S", "%m/%d/%Y %H:%M:%S"]);
+        assert_eq!(guess(&["31-Jan-2026 12:05:00"]), ["%d-%b-%Y %H:%M:%S"]);
+        assert_eq!(guess(&["2016-12-31 23:59:59 UTC"]), ["%Y-%m-%d %H:%M:%S UTC"]);
+        assert_eq!(guess(&["Sat Jan 31 12:05:00 2026", "Sun Feb  1 00:00:00 2026"]), ["%a %b %d %H:%M:%S %Y"]);
+        assert_eq!(guess(&["31.01.26 12:05"]), ["%d.%m.%y %H:%M"]);
+        assert!(guess(&["1.10.12"]).is_empty());
         assert!(guess(&["Tuesday"]).is_empty() && guess(&[]).is_empty());
     }
 }

@@ -1,6 +1,7 @@
 //! Well-known binary: a reader that trusts no input, and GeoJSON and WKT straight from the bytes.
 
 use crate::json_text::coordinate;
+use crate::reference::{WGS_84, not_stored};
 use crate::shape::Shape;
 use crate::survey::Survey;
 use geo_types::{Coord, Geometry, LineString, MultiLineString, MultiPoint, MultiPolygon, Point};
@@ -9,6 +10,20 @@ use meridian_model::geometry::VERTICES_MAX;
 
 /// The simple types in the order of their codes, from 1.
 const NAMES: [&str; 6] = ["Point", "LineString", "Polygon", "MultiPoint", "MultiLineString", "MultiPolygon"];
+
+/// Types of ISO that are not stored, in the order of their codes, from 8.
+const OTHER_NAMES: [&str; 10] = [
+    "CircularString",
+    "CompoundCurve",
+    "CurvePolygon",
+    "MultiCurve",
+    "MultiSurface",
+    "Curve",
+    "Surface",
+    "PolyhedralSurface",
+    "TIN",
+    "Triangle",
+];
 
 /// A position in WKB bytes.
 struct Cursor<'a> {
@@ -63,7 +78,7 @@ impl<'a> Cursor<'a> {
         // type instead; files of both kinds are in use.
         if code & 0x2000_0000 != 0 {
             let srid = self.number(little)?;
-            if srid != 4326 && srid != 0 {
+            if srid != 0 && !WGS_84.contains(&i64::from(srid)) {
                 return Err(Invalid::new(format!("geometry in EPSG:{srid}: expected longitude and latitude")));
             }
         }
@@ -188,7 +203,10 @@ fn read_shape(cursor: &mut Cursor<'_>) -> Result<Option<Shape>, Invalid> {
         7 => {
             return Err(Invalid::new("a GeometryCollection is not supported: send its members as separate events"));
         }
-        _ => return Err(wrong("it has an unknown type")),
+        other => {
+            let name = OTHER_NAMES.get(other.wrapping_sub(8) as usize);
+            return Err(name.map_or_else(|| wrong("it has an unknown type"), |name| Invalid::new(not_stored(name))));
+        }
     })
 }
 

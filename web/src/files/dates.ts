@@ -2,18 +2,20 @@
 
 /** Patterns for a column that looks like times, the likeliest first. */
 const CUSTOMARY = [
-  '%d.%m.%Y %H:%M:%S', '%d.%m.%Y %H:%M:%S%.f', '%d.%m.%Y %H:%M', '%d.%m.%Y', '%d/%m/%Y %H:%M:%S', '%m/%d/%Y %H:%M:%S', '%d/%m/%Y %H:%M:%S%.f',
-  '%m/%d/%Y %H:%M:%S%.f', '%m/%d/%Y %I:%M:%S %p', '%d/%m/%Y %H:%M', '%m/%d/%Y %H:%M', '%m/%d/%Y %I:%M %p', '%d/%m/%Y', '%m/%d/%Y',
-  '%d-%m-%Y %H:%M:%S', '%d-%m-%Y %H:%M:%S%.f', '%d-%m-%Y %H:%M', '%d-%m-%Y', '%Y/%m/%d %H:%M:%S%z', '%Y/%m/%d %H:%M:%S%.f%z', '%Y/%m/%d %H:%M:%S',
-  '%Y/%m/%d %H:%M:%S%.f', '%Y/%m/%d %H:%M', '%Y/%m/%d', '%Y.%m.%d %H:%M:%S', '%Y.%m.%d %H:%M:%S%.f', '%Y-%m-%d %H:%M:%S %z', '%Y%m%dT%H%M%S%z',
-  '%Y%m%dT%H%M%SZ', '%Y%m%d%H%M%S', '%a, %d %b %Y %H:%M:%S %z', '%d %b %Y %H:%M:%S', '%d %b %Y %H:%M', '%d %b %Y', '%b %d, %Y', '%d-%b-%Y',
-  '%d-%b-%y', '%Y%m%d',
+  '%d.%m.%Y %H:%M:%S', '%d.%m.%Y %H:%M:%S%.f', '%d.%m.%Y %H:%M', '%d.%m.%Y', '%d.%m.%y %H:%M:%S', '%d.%m.%y %H:%M', '%d/%m/%Y %H:%M:%S',
+  '%m/%d/%Y %H:%M:%S', '%d/%m/%Y %H:%M:%S%.f', '%m/%d/%Y %H:%M:%S%.f', '%m/%d/%Y %I:%M:%S %p', '%d/%m/%Y %H:%M', '%m/%d/%Y %H:%M',
+  '%m/%d/%Y %I:%M %p', '%d/%m/%Y', '%m/%d/%Y', '%d-%m-%Y %H:%M:%S', '%d-%m-%Y %H:%M:%S%.f', '%d-%m-%Y %H:%M', '%d-%m-%Y', '%Y/%m/%d %H:%M:%S%z',
+  '%Y/%m/%d %H:%M:%S%.f%z', '%Y/%m/%d %H:%M:%S', '%Y/%m/%d %H:%M:%S%.f', '%Y/%m/%d %H:%M', '%Y/%m/%d', '%Y.%m.%d %H:%M:%S', '%Y.%m.%d %H:%M:%S%.f',
+  '%Y-%m-%d %H:%M:%S %z', '%Y-%m-%d %H:%M:%S UTC', '%Y-%m-%d %H:%M:%S%.f UTC', '%Y%m%dT%H%M%S%z', '%Y%m%dT%H%M%SZ', '%Y%m%d%H%M%S',
+  '%a, %d %b %Y %H:%M:%S %z', '%a %b %d %H:%M:%S %Y', '%a %b %d %H:%M:%S UTC %Y', '%a %b %d %H:%M:%S %z %Y', '%d %b %Y %H:%M:%S', '%d %b %Y %H:%M',
+  '%d %b %Y', '%b %d, %Y', '%d-%b-%Y %H:%M:%S', '%d-%b-%Y %H:%M', '%d-%b-%y %H:%M:%S', '%d-%b-%Y', '%d-%b-%y', '%Y%m%d',
 ] as const;
 
 const MONTHS = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec'];
 
-/** The parts of a pattern, each with the range that its number has. */
+/** The parts of a pattern, each with the range that its number has. A day of one digit may have a second blank before it. */
 const PARTS: Record<string, string> = {
+  ' ': '\\s+',
   '%d': '(?<day>\\d{1,2})', '%m': '(?<month>\\d{1,2})', '%Y': '(?<year>[1-9]\\d{3})', '%y': '\\d{2}', '%b': `(?<name>${MONTHS.join('|')})`, '%a': '(?:mon|tue|wed|thu|fri|sat|sun)',
   '%H': '(?:[01]?\\d|2[0-3])', '%I': '(?:0?[1-9]|1[0-2])', '%M': '[0-5]?\\d', '%S': '(?:[0-5]?\\d|60)', '%.f': '(?:\\.\\d+)?', '%p': '[ap]m', '%z': '[-+]\\d\\d(?::?\\d\\d)?',
 };

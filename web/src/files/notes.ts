@@ -61,11 +61,12 @@ function epochOf(values: readonly number[]): string | undefined {
 /** Patterns of times that are written as one number, each with the number that stands for a year. */
 const DIGITS = [[1e4, '%Y%m%d'], [1e8, '%Y%m%d%H%M'], [1e10, '%Y%m%d%H%M%S']] as const;
 
-/** Whether a word of a name is that of a date, or also of a time. Whole words: `runtime` and `candidate` are neither. */
-function isNamedAsDate(name: string, orTime: boolean): boolean {
-  const words = name.replace(/(?<=\p{Ll})(?=\p{Lu})/gu, ' ').toLowerCase().split(/[^\p{L}]+/u);
-  return words.some((word) => (orTime ? /^(date|datetime|time|timestamp|day)$/ : /^(date|datetime)$/).test(word));
-}
+/** The words of a name: `runtime` and `candidate` are neither times nor dates. */
+const wordsOf = (name: string): readonly string[] => name.replace(/(?<=\p{Ll})(?=\p{Lu})/gu, ' ').toLowerCase().split(/[^\p{L}]+/u);
+
+/** Whether a word of a name is that of a date, or also of a time. */
+const isNamedAsDate = (name: string, orTime: boolean): boolean =>
+  wordsOf(name).some((word) => (orTime ? /^(date|datetime|time|timestamp|day)$/ : /^(date|datetime)$/).test(word));
 
 const takes = (options: string): string => `meridian load takes it with ${options}`;
 
@@ -127,10 +128,16 @@ function ofTexts(column: string, texts: readonly string[], { isTime, cells }: Co
     const rest = but(texts, passes);
     const or = other ? `. It may be '${other}' too: the file does not tell which` : '';
     // A time of day needs a zone; what the browser reads by itself is in UTC.
-    const zone = /%[HI]/.test(first) && !/(%z|Z)$/.test(first) ? ' --zone UTC' : '';
+    const zone = /%[HI]/.test(first) && !/%z|UTC|Z$/.test(first) ? ' --zone UTC' : '';
     return { column, text: `looks like times such as ${shorten(mostly(texts, passes) ?? '')}${rest}${or}`, options: `--date-format '${first}'${zone}${rest ? ' --invalid skip' : ''}` };
   }
-  return ofPlaces(column, texts, cells);
+  return ofPlaces(column, texts, cells) ?? (texts.some(isTime) ? null : ofNamed(column, texts));
+}
+
+/** A note on texts in no usual form of times, where the name of the column is that of one. */
+function ofNamed(column: string, texts: readonly string[]): Note | null {
+  if (!texts.length || !wordsOf(column).some((word) => /^(date|datetime|time|timestamp)$/.test(word))) return null;
+  return { column, text: `is named as a time, but texts such as “${shorten(texts[0])}” have no usual form of a day`, options: '', how: 'meridian load --date-format reads other forms' };
 }
 
 /** A note on times that are a field, where no column is the time of the events. */

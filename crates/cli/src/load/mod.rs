@@ -21,6 +21,7 @@ use crate::units::count_text;
 use crate::upload::StoredCounts;
 pub use args::LoadArgs;
 use digest::Digest;
+use input_name::InputName;
 use interrupted::Standing;
 use meridian_formats::{BatchLimits, EventReader, ReadError, ReadOptions};
 use meridian_model::{Batch, Schema};
@@ -57,9 +58,9 @@ pub fn run(args: &LoadArgs) -> Result<(), Failure> {
     let mut left: Vec<&PathBuf> = args.files.iter().rev().collect();
     while let Some(path) = left.pop() {
         standing.set(&input_name::of(path), Counts::default());
-        let mut source = Source::open(path, format)?;
+        let mut source = Source::open(path, format, options.layer.as_deref())?;
         // One file for all inputs: each line names its input.
-        let rejects = rejects.as_ref().map(|r| r.of(&source.name, source.unit));
+        let rejects = rejects.as_ref().map(|r| r.of(&source.name));
         let options = ReadOptions { rejects, ..options.clone() };
         if let Some(there) = &there {
             existing::tell(args, there, &mut source, &options);
@@ -93,7 +94,7 @@ pub fn run(args: &LoadArgs) -> Result<(), Failure> {
             place: &mut place,
             schema: &schema,
             settings: &settings,
-            from: &name,
+            from: &name.text,
             args,
             standing: &standing,
             rereads: std::fs::metadata(path).is_ok_and(|found| found.is_file()),
@@ -122,9 +123,9 @@ pub fn run(args: &LoadArgs) -> Result<(), Failure> {
 }
 
 /// Prints what an input seems to contain but was not used.
-fn tell_notes(name: &str, notes: &[String], quiet: bool) {
+fn tell_notes(input: &InputName, notes: &[String], quiet: bool) {
     for note in notes.iter().filter(|_| !quiet) {
-        remark(&format!("note: {name}: {}", source::named(name, note)));
+        remark(&format!("note: {input}: {}", input.insert(note)));
     }
 }
 
@@ -259,12 +260,12 @@ fn load(
     options: &ReadOptions,
     target: &mut LoadTarget<'_>,
 ) -> Result<Counts, Failure> {
-    let (name, unit) = (source.name.clone(), source.unit);
+    let name = source.name.clone();
     let (args, schema) = (target.args, target.schema.clone());
-    let mut progress = Progress::start(&name, source.size, source.read.clone(), args.quiet);
+    let mut progress = Progress::start(&name.text, source.size, source.read.clone(), args.quiet);
     let read_as = if args.track.is_some() { &base } else { &schema };
     let events = source.reader(read_as.clone(), options);
-    let events = events.map_err(|e| bad((&name, unit), &e, options, Counts::default()))?;
+    let events = events.map_err(|e| bad(&name, &e, options, Counts::default()))?;
     let mut events: Box<dyn EventReader> = match &args.track {
         None => events,
         Some(track) => {
@@ -291,7 +292,7 @@ fn load(
         });
         // In order of the input: the key of a batch covers all batches before it.
         let mut take = |batch: Result<Batch, ReadError>| {
-            let batch = batch.map_err(|e| bad((&name, unit), &e, options, counts))?;
+            let batch = batch.map_err(|e| bad(&name, &e, options, counts))?;
             let key = digest.key(&batch).map_err(|e| Failure::Bad(format!("{name}: {e}")))?;
             let rows = batch.rows() as u64;
             // The key covers everything up to here, so a repeated load finds its batches by content, not by position in
@@ -299,7 +300,7 @@ fn load(
             let taken = target.write(batch, key).map_err(|e| stopped(&name, e, counts))?;
             counts.written += taken.written;
             counts.before += taken.before;
-            target.standing.set(&name, counts);
+            target.standing.set(&name.text, counts);
             progress.add(rows);
             Ok(())
         };
@@ -311,7 +312,7 @@ fn load(
     }
     // Before the outcome is returned, so that the user sees how far a failed load got.
     progress.end(report.skipped + u64::from(outcome.is_err()));
-    surplus::tell((&name, unit), &report, args.quiet);
+    surplus::tell(&name, &report, args.quiet);
     outcome?;
     // With --invalid skip an input of the wrong format would otherwise seem to be loaded.
     if counts.written + counts.before == 0 && report.skipped > 0 {
@@ -326,16 +327,16 @@ fn salt() -> u64 {
     now.map_or(1, |d| d.as_nanos() as u64 | 1)
 }
 
-fn bad((name, unit): (&str, &str), error: &ReadError, options: &ReadOptions, counts: Counts) -> Failure {
+fn bad(name: &InputName, error: &ReadError, options: &ReadOptions, counts: Counts) -> Failure {
     Failure::Bad(format!(
         "{name}: {}\n{}{}",
-        source::reason(name, unit, error),
+        name.reason(error),
         whats_in(counts),
-        surplus::hint(name, error, options)
+        surplus::hint(&name.text, error, options)
     ))
 }
 
-fn stopped(name: &str, error: Failure, counts: Counts) -> Failure {
+fn stopped(name: &InputName, error: Failure, counts: Counts) -> Failure {
     noted(error, |why| format!("{name}: {why}\n{}", whats_in(counts)))
 }
 

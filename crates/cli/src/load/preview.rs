@@ -1,6 +1,6 @@
 //! `meridian load --preview`: shows the first events as they would be stored, and writes nothing.
 
-use super::source::{self, Source};
+use super::source::Source;
 use super::{LoadArgs, existing, tell_notes, with_object};
 use crate::args::Target;
 use crate::collection::CollectionTarget;
@@ -25,8 +25,8 @@ pub fn run(
 ) -> Result<(), Failure> {
     let there = existing(args)?;
     for path in &args.files {
-        let mut source = Source::open(path, format)?;
-        let (name, unit) = (source.name.clone(), source.unit);
+        let mut source = Source::open(path, format, options.layer.as_deref())?;
+        let name = source.name.clone();
         if let Some(there) = &there {
             existing::tell(args, there, &mut source, options);
         }
@@ -41,7 +41,7 @@ pub fn run(
         };
         let made = if there.is_some() { "would go into" } else { "would make" };
         say(&format!("{name} {made} the collection {}:\n{}", args.collection, schema_arg::describe(&schema)));
-        let bad = |e| Failure::Bad(format!("{name}: {}", source::reason(&name, unit, &e)));
+        let bad = |e| Failure::Bad(format!("{name}: {}", name.reason(&e)));
         let mut events = source.reader(schema.clone(), options).map_err(bad)?;
         let limits = BatchLimits { rows: ROWS, ..BatchLimits::default() };
         match events.next_batch(&limits).map_err(bad)? {

@@ -1,6 +1,6 @@
 //! The bytes of an input: files and pipes, counted, decompressed, with their format detected.
 
-use super::input_name::{STANDARD_INPUT, quoted};
+use super::input_name::{InputName, STANDARD_INPUT};
 use crate::failure::Failure;
 use meridian_formats::{EventReader, Format, Inference, ReadError, ReadOptions, decompress, is_compressed, peek};
 use meridian_model::{Invalid, Schema};
@@ -17,10 +17,8 @@ const LONG_SAMPLE_BYTES: usize = 40 << 20;
 
 /// One input, opened.
 pub struct Source {
-    /// Its name in messages.
-    pub name: String,
-    /// What its mistakes are counted by.
-    pub unit: &'static str,
+    /// Its name in messages and commands.
+    pub name: InputName,
     /// Size on disk, if known.
     pub size: Option<u64>,
     /// Bytes read from it so far, before decompression.
@@ -36,8 +34,8 @@ pub struct Source {
 }
 
 impl Source {
-    /// Opens a file, or standard input for `-`.
-    pub fn open(path: &Path, format: Option<Format>) -> Result<Source, Failure> {
+    /// Opens a file, or standard input for `-`. `layer` is the one to read, if it is named.
+    pub fn open(path: &Path, format: Option<Format>, layer: Option<&str>) -> Result<Source, Failure> {
         let read = Arc::new(AtomicU64::new(0));
         let (name, size, raw): (String, Option<u64>, Box<dyn Read + Send>) = if path == Path::new("-") {
             (STANDARD_INPUT.to_owned(), None, Box::new(io::stdin()))
@@ -49,13 +47,16 @@ impl Source {
                 // A file geodatabase is a folder.
                 let name = path.display().to_string();
                 let folder = || format!("{name} is a folder: name the files in it");
-                return Err(Failure::Usage(refusal(name.trim_end_matches('/'), &[]).unwrap_or_else(folder)));
+                let input = InputName::new(name.trim_end_matches('/').to_owned(), layer, &[]);
+                return Err(Failure::Usage(refusal(&input, &[]).unwrap_or_else(folder)));
             }
             (path.display().to_string(), meta.is_file().then_some(meta.len()), Box::new(file))
         };
         let broken = |e: io::Error| Failure::Bad(format!("{name}: {}", explain(e)));
         let counted = CountingReader { inner: raw, read: read.clone() };
-        let plain = decompress(Box::new(counted)).map_err(broken)?;
+        let (first, packed) = peek(Box::new(counted), 4).map_err(broken)?;
+        let input = InputName::new(name.clone(), layer, &first);
+        let plain = decompress(packed).map_err(broken)?;
         // Kept, since a pipe cannot be read twice: the schema is inferred from the sample, which is then read again as
         // data.
         let (sample, bytes) = peek(plain, SAMPLE_BYTES).map_err(broken)?;
@@ -63,7 +64,8 @@ impl Source {
             return Err(Failure::Bad(format!("{name}: the input is empty: there is nothing to load")));
         }
         let head = &sample[..sample.len().min(64 << 10)];
-        let format = format.map_or_else(|| detect(&name, head), Ok)?;
+        let format = format.map_or_else(|| detect(&input, head), Ok)?;
+        let input = input.with_format(Some(format), unit(format), head);
         let sample_is_all = sample.len() < SAMPLE_BYTES;
         // Decompressed data cannot be read from its end: it is read into memory, within limits.
         let in_place = size.is_some() && lies_plain(path) && (format.reads_in_place() || head.starts_with(ZIP));
@@ -73,15 +75,15 @@ impl Source {
             read.store(bytes, Ordering::Relaxed);
         }
         let size = if in_place.is_some() { None } else { size };
-        Ok(Source { name, unit: unit(format), size, read, format, sample, sample_is_all, bytes, in_place })
+        Ok(Source { name: input, size, read, format, sample, sample_is_all, bytes, in_place })
     }
 
     /// Infers a schema from its first events, and reports what else it seems to contain.
     pub fn infer(&mut self, options: &ReadOptions) -> Result<Inference, Failure> {
         let guess = self.guess(options)?;
         guess.map_err(|e| {
-            let hint = super::surplus::hint(&self.name, &e, options);
-            Failure::Bad(format!("{}: {}{hint}", self.name, reason(&self.name, self.unit, &e)))
+            let hint = super::surplus::hint(&self.name.text, &e, options);
+            Failure::Bad(format!("{}: {}{hint}", self.name, self.name.reason(&e)))
         })
     }
 
@@ -142,31 +144,35 @@ fn lies_plain(path: &Path) -> bool {
 }
 
 /// Returns the format of an input, by its content and name.
-fn detect(name: &str, head: &[u8]) -> Result<Format, Failure> {
+fn detect(input: &InputName, head: &[u8]) -> Result<Format, Failure> {
     // First: some formats that are not read look like a table, or like lines of JSON.
-    if let Some(refusal) = refusal(name, head) {
+    if let Some(refusal) = part_refusal(input).or_else(|| refusal(input, head)) {
         return Err(Failure::Usage(refusal));
     }
-    Format::detect(name, head).ok_or_else(|| {
-        Failure::Usage(format!("{name}: the format cannot be detected from the content: give it with --format"))
+    Format::detect(&input.text, head).ok_or_else(|| {
+        Failure::Usage(format!("{input}: the format cannot be detected from the content: give it with --format"))
     })
 }
 
 /// Returns the refusal of an input in a format that is not read, with the command that converts it.
-fn refusal(name: &str, head: &[u8]) -> Option<String> {
-    let foreign = Format::foreign(name, head)?;
-    let what = format!("{name}: {} is not read", foreign.name);
-    // GDAL knows several formats by their extension, and opens no compressed file of these.
-    let unpacked = [(".gz", "gunzip -k"), (".zst", "zstd -d")]
-        .into_iter()
-        .find_map(|(ending, tool)| name.strip_suffix(ending).map(|plain| (plain, tool)));
-    Some(match unpacked {
-        Some((plain, tool)) => {
-            let then = foreign.conversion(&quoted(plain));
-            format!("{what}: decompress it ({tool} {}) and {then}", quoted(name))
-        }
-        None => format!("{what}: {}", foreign.conversion(&quoted(name))),
-    })
+fn refusal(input: &InputName, head: &[u8]) -> Option<String> {
+    let foreign = Format::foreign(&input.text, head)?;
+    let converts = input.clone().with_format(None, "line", head).insert(&foreign.conversion());
+    Some(format!("{input}: {} is not read: {converts}", foreign.name))
+}
+
+/// Returns the refusal of a file that is a part of a MapInfo table, whose main file lies beside it. Its rows look like
+/// a dBASE table, which GDAL does not open by this name.
+fn part_refusal(input: &InputName) -> Option<String> {
+    let path = Path::new(&input.text);
+    let ending = path.extension()?.to_str()?.to_ascii_lowercase();
+    let is_part = ["dat", "map", "id", "ind"].contains(&ending.as_str());
+    let main = is_part.then(|| ["tab", "TAB"].map(|ending| path.with_extension(ending)))?;
+    let main = main.into_iter().find(|main| main.is_file())?;
+    let mut head = Vec::new();
+    File::open(&main).and_then(|file| file.take(4 << 10).read_to_end(&mut head)).ok()?;
+    let refusal = refusal(&input.of_main_file(main.display().to_string()), &head)?;
+    Some(format!("{input}: a part of {refusal}"))
 }
 
 /// Returns what the mistakes of a format are counted by: only a line of its own tells where an event is.
@@ -178,19 +184,6 @@ fn unit(format: Format) -> &'static str {
         Format::GeoParquet | Format::Arrow => "row",
         Format::Gpx => "point",
         Format::GtfsRt => "vehicle",
-    }
-}
-
-/// Returns a sentence for a read error of an input: its first error.
-pub fn reason(name: &str, unit: &str, error: &ReadError) -> String {
-    named(name, &error.first().map_or_else(|| error.to_string(), |mistake| mistake.counted(unit)))
-}
-
-/// Inserts the name of the input into the commands of a reader's sentence.
-pub fn named(name: &str, text: &str) -> String {
-    match text.strip_suffix(meridian_formats::INPUT) {
-        Some(command) => format!("{command}{}", quoted(name)),
-        None => text.to_owned(),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Handling of events that cannot be stored unchanged, and its report.
 
 use super::LoadArgs;
-use super::input_name::{STANDARD_INPUT, quoted, recode};
+use super::input_name::{InputName, STANDARD_INPUT, quoted, recode};
 use crate::failure::Failure;
 use crate::output::remark;
 use crate::units::count_text;
@@ -41,11 +41,11 @@ impl RejectsFile {
         Ok(Some(RejectsFile { path: path.clone(), out: Arc::new(Mutex::new(BufWriter::new(file))) }))
     }
 
-    /// Receives the left-out events of one input, counted by `unit`: a JSON object per line.
-    pub fn of(&self, input: &str, unit: &'static str) -> Rejects {
-        let (input, out) = (input.to_owned(), self.out.clone());
+    /// Receives the left-out events of one input: a JSON object per line.
+    pub fn of(&self, input: &InputName) -> Rejects {
+        let (input, out) = (input.clone(), self.out.clone());
         Rejects::new(move |rejected| {
-            let line = line(&input, unit, rejected);
+            let line = line(&input, rejected);
             // A writer that panicked has left only whole lines.
             let mut out = out.lock().unwrap_or_else(PoisonError::into_inner);
             out.write_all(line.as_bytes())
@@ -63,9 +63,10 @@ fn unwritable(path: &std::path::Path, error: &io::Error) -> Failure {
     Failure::Usage(format!("--rejects: {} cannot be written: {error}", path.display()))
 }
 
-fn line(input: &str, unit: &str, rejected: &RejectedEvent<'_>) -> String {
-    let mistake = rejected.mistake;
-    let head = json!({"input": input, unit: mistake.line, "field": mistake.field, "reason": mistake.detail});
+fn line(input: &InputName, rejected: &RejectedEvent<'_>) -> String {
+    let (mistake, unit) = (rejected.mistake, input.unit);
+    let reason = input.insert(&mistake.detail);
+    let head = json!({"input": input.text, unit: mistake.line, "field": mistake.field, "reason": reason});
     let mut line = head.to_string();
     // The event is JSON already: parsing it would change its numbers.
     if let Some(event) = &rejected.event {
@@ -116,11 +117,11 @@ pub fn hint(name: &str, error: &ReadError, options: &ReadOptions) -> String {
 
 /// Reports which events of an input were left out or changed, and, unless it is to be quiet, which elements have no
 /// column.
-pub fn tell((input, unit): (&str, &str), report: &Report, quiet: bool) {
+pub fn tell(input: &InputName, report: &Report, quiet: bool) {
     let events = |n: u64| if n == 1 { "1 event".to_owned() } else { format!("{} events", count_text(n)) };
     let listed = |list: &[Invalid], of: u64| {
         for one in list {
-            remark(&format!("  {}", one.counted(unit)));
+            remark(&format!("  {}", input.insert(&one.counted(input.unit))));
         }
         match of.saturating_sub(list.len() as u64) {
             0 => {}

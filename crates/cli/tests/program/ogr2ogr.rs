@@ -171,3 +171,94 @@ fn the_command_of_a_refusal_makes_a_file_that_is_loaded_with_its_places() {
         assert!(loaded.out.contains("Point") && loaded.out.contains("spots: 2 events in"), "{command}: {}", loaded.out);
     }
 }
+
+/// Returns the line in what a load said, from the command that decompresses its input, if there is one.
+fn line_of(said: &str) -> String {
+    let line = said.lines().find(|line| line.contains("ogr2ogr ")).unwrap_or_else(|| panic!("no command: {said}"));
+    let start = ["gunzip ", "ogr2ogr "].iter().filter_map(|program| line.find(program)).min();
+    line[start.unwrap()..].replace("EPSG:CODE", "EPSG:25832")
+}
+
+#[test]
+fn the_command_names_the_layer_the_archive_and_the_decompressed_file() {
+    need("ogr2ogr", "gdal-bin");
+    let folder = tempfile::tempdir().unwrap();
+    let here = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let ogr = |args: &[&str]| {
+        let made = Command::new("ogr2ogr").args(args).output().unwrap();
+        assert!(made.status.success(), "{args:?}: {}", String::from_utf8_lossy(&made.stderr));
+    };
+    let (one, two) = (here("one.csv"), here("two.csv"));
+    std::fs::write(&one, "name,easting,northing\na,500000,5500000\n").unwrap();
+    std::fs::write(&two, "name,easting,northing\na,500000,5500000\nb,500001,5500001\n").unwrap();
+    let points = "-oo X_POSSIBLE_NAMES=easting -oo Y_POSSIBLE_NAMES=northing -a_srs EPSG:25832";
+    let points: Vec<&str> = points.split(' ').collect();
+    let make = |args: &[&str]| ogr(&[args, &points].concat());
+    let layers = here("my layers.gpkg");
+    for (file, name) in [(&layers, "it's rivers"), (&here("plain.gpkg"), "rivers")] {
+        make(&[file, &one, "-nln", "roads"]);
+        make(&["-update", file, &two, "-nln", name]);
+    }
+    ogr(&["-f", "GML", &here("layers.gml"), &here("plain.gpkg")]);
+    make(&["-f", "ESRI Shapefile", &here("spots.shp.zip"), &two, "-nln", "spots"]);
+    make(&["-f", "ESRI Shapefile", &here("spots.shz"), &two, "-nln", "spots"]);
+    make(&["-f", "FlatGeobuf", &here("converted.fgb"), &two]);
+    make(&["-f", "GeoJSON", &here("utm.geojson"), &two]);
+    make(&["-f", "MapInfo File", &here("table.tab"), &two]);
+    for packed in ["my layers.gpkg", "two.csv", "converted.fgb"] {
+        assert!(Command::new("gzip").args(["-k", &here(packed)]).status().unwrap().success());
+    }
+    std::fs::copy(here("two.csv.gz"), here("packed.csv")).unwrap();
+    let rivers = ["--layer", "it's rivers"];
+    let cases: &[(&str, Option<&str>, &[&str], &[&str])] = &[
+        ("my layers.gpkg", None, &rivers, &["converted.fgb '", "my layers.gpkg' 'it'\\''s rivers'"]),
+        ("my layers.gpkg.gz", None, &rivers, &["gunzip -k '", "my layers.gpkg' 'it"]),
+        ("layers.gml", None, &[], &["converted.gpkg "]),
+        ("spots.shp.zip", None, &[], &["/vsizip/", "spots.shp.zip/spots.shp"]),
+        ("spots.shz", None, &[], &["/vsizip/{", "spots.shz}/spots.shp"]),
+        ("converted.fgb", None, &[], &[" converted-2.fgb "]),
+        ("converted.fgb.gz", None, &[], &["gunzip -k ", " converted-2.fgb "]),
+        ("utm.geojson", None, &[], &["crs: the reference system EPSG:25832 is not"]),
+        ("table.dat", None, &[], &["a part of ", "table.tab: MapInfo is not read"]),
+        ("two.csv.gz", None, &[], &["gunzip -k "]),
+        ("packed.csv", None, &[], &["gunzip -c < ", " > unpacked-packed.csv && ", "converted.fgb unpacked-packed.csv"]),
+        ("-", Some("two.csv"), &[], &["CSV:/vsistdin/"]),
+        ("-", Some("two.csv.gz"), &[], &["gunzip -c | ogr2ogr ", "CSV:/vsistdin/"]),
+        ("-", Some("utm.geojson"), &[], &[" /vsistdin/"]),
+    ];
+    for &(file, input, options, words) in cases {
+        let (out, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let path = if file == "-" { file.to_owned() } else { here(file) };
+        let bytes = input.map(|input| std::fs::read(here(input)).unwrap()).unwrap_or_default();
+        let load = [&["load", "spots", path.as_str(), "--data", data.path().to_str().unwrap()][..], options].concat();
+        let said = meridian_with_input(&load, &bytes).says(words).err;
+        let command = line_of(&said);
+        if command.starts_with("gunzip -k") {
+            std::fs::remove_file(path.strip_suffix(".gz").unwrap()).unwrap();
+        }
+        let mut run = Command::new("sh");
+        run.args(["-c", &command]).current_dir(out.path());
+        if let Some(input) = input {
+            run.stdin(std::fs::File::open(here(input)).unwrap());
+        }
+        let run = run.output().unwrap();
+        assert!(run.status.success(), "{command}: {}", String::from_utf8_lossy(&run.stderr));
+        let mut made = std::fs::read_dir(out.path()).unwrap().map(|entry| entry.unwrap().path());
+        let made = made.find(|path| path.file_name().unwrap().to_str().unwrap().starts_with("converted"));
+        let made = made.unwrap_or_else(|| panic!("{command}: no file"));
+        let mut load = vec!["load", "made", made.to_str().unwrap(), "--data", data.path().to_str().unwrap()];
+        // All layers are in the new file.
+        if file == "layers.gml" {
+            meridian(&load).ended(1).says(&["the file has 2 layers: rivers, roads"]);
+            load.extend(["--layer", "rivers"]);
+        }
+        let loaded = meridian(&load).ended(0);
+        assert!(loaded.out.contains("Point") && loaded.out.contains("made: 2 events in"), "{command}: {}", loaded.out);
+    }
+    // What no program reads from standard input is saved first, and what holds no layer asks for none.
+    let bytes = std::fs::read(&layers).unwrap();
+    let load = ["load", "spots", "-", "--data", &here("none"), "--layer", "roads"];
+    meridian_with_input(&load, &bytes).ended(1).says(&["converted.fgb FILE roads"]);
+    let load = ["load", "spots", &here("utm.geojson"), "--data", &here("none"), "--layer", "roads"];
+    meridian(&load).ended(1).says(&["utm.geojson\n"]);
+}

@@ -20,8 +20,8 @@ pub struct ForeignFormat {
     content: Content,
 }
 
-const GML: ForeignFormat = of("GML", Content::Places);
-const XML: ForeignFormat = of("XML of another kind", Content::Places);
+const GML: ForeignFormat = of("GML", Content::Layers);
+const XML: ForeignFormat = of("XML of another kind", Content::Layers);
 const OPENJUMP: ForeignFormat = of("OpenJUMP GML", Content::Places);
 const MAPINFO: ForeignFormat = of("MapInfo", Content::Places);
 const GEODATABASE: ForeignFormat = of("a file geodatabase", Content::Layers);
@@ -43,17 +43,17 @@ const WKT: ForeignFormat = of("WKT without a header", Content::Shapes);
 const MBTILES: ForeignFormat = of("MBTiles", Content::Layers);
 const PMTILES: ForeignFormat = of("PMTiles", Content::Tiles);
 const SQLITE: ForeignFormat = of("an SQLite database", Content::Database);
-const E00: ForeignFormat = of("an Arc/Info export", Content::Places);
+const E00: ForeignFormat = of("an Arc/Info export", Content::Layers);
 
 const fn of(name: &'static str, content: Content) -> ForeignFormat {
     ForeignFormat { name, content }
 }
 
 impl ForeignFormat {
-    /// Returns how an input is converted into one that is read: a phrase that ends with a command. `input` is quoted
-    /// for a shell.
-    pub fn conversion(self, input: &str) -> String {
-        self.content.conversion(input)
+    /// Returns how an input is converted into one that is read: a phrase with a command, which names it
+    /// [`crate::INPUT`], and a table of it `TABLE`.
+    pub fn conversion(self) -> String {
+        self.content.conversion()
     }
 }
 
@@ -252,6 +252,7 @@ fn is_dbase(first: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::reference::LAYERS;
 
     /// First bytes of a dBASE table: 2 rows of 87 bytes, as GDAL writes them.
     const DBF: &[u8] = b"\x03\x7e\x0b\x1d\x02\0\0\0\xa1\0\x57\0\0\0\0\0";
@@ -330,24 +331,24 @@ mod tests {
 
     #[test]
     fn tables_become_tables_and_places_become_degrees() {
+        // In a file of one layer only the first type of features would be left, and would load without complaint.
+        let layers = format!("convert it: ogr2ogr -t_srs EPSG:4326 converted.{LAYERS} INPUT");
         for (format, expected) in [
-            (EXCEL, "convert it: ogr2ogr converted.csv a"),
-            (DBASE, "convert it: ogr2ogr converted.csv a"),
-            (ESRI_ROWS, "convert it: ogr2ogr converted.csv a"),
-            (SQLITE, "ogr2ogr -t_srs EPSG:4326 -lco GEOMETRY=AS_WKT converted.csv a TABLE"),
+            (EXCEL, "convert it: ogr2ogr converted.csv INPUT"),
+            (DBASE, "convert it: ogr2ogr converted.csv INPUT"),
+            (ESRI_ROWS, "convert it: ogr2ogr converted.csv INPUT"),
+            (SQLITE, "ogr2ogr -t_srs EPSG:4326 -lco GEOMETRY=AS_WKT converted.csv INPUT TABLE"),
             (DXF, "ogr2ogr -s_srs EPSG:CODE -t_srs EPSG:4326 converted."),
             (TOPOJSON, "convert it: ogr2ogr -a_srs EPSG:4326 converted."),
+            (GML, layers.as_str()),
             (MAPINFO, "convert it: ogr2ogr -t_srs EPSG:4326 converted."),
             (PMTILES, "GDAL 3.8 or newer: ogr2ogr -t_srs EPSG:4326 converted."),
-            (NETCDF, "to_dataframe().to_csv('converted.csv')\" a"),
-            (ORC, "'converted.parquet')\" a"),
-            (AVRO, "'converted.parquet')\" a"),
-            (WKT, "(echo wkt; sed -n 's/..*/\"&\"/p' a) > converted.csv"),
+            (NETCDF, "to_dataframe().to_csv('converted.csv')\" INPUT"),
+            (ORC, "'converted.parquet')\" INPUT"),
+            (AVRO, "'converted.parquet')\" INPUT"),
+            (WKT, "(echo wkt; sed -n 's/..*/\"&\"/p' INPUT) > converted.csv"),
         ] {
-            assert!(format.conversion("a").contains(expected), "{}", format.conversion("a"));
+            assert!(format.conversion().contains(expected), "{}", format.conversion());
         }
-        // No other program opens what GDAL calls standard input.
-        assert!(DBASE.conversion("/vsistdin/").ends_with(" /vsistdin/"));
-        assert!(ORC.conversion("/vsistdin/").ends_with(" FILE"));
     }
 }

@@ -3,7 +3,7 @@
 use super::column::{Column, FEW};
 use super::wording::{but, misfits, mostly, shell};
 use super::{kinds, numbers, places};
-use crate::date_format::{fits, fitting};
+use crate::date_format::{fits, fitting, lacks_zone};
 use crate::options::ReadOptions;
 use crate::roles::{INTERVALS, TIME, rank};
 use meridian_model::error::shorten;
@@ -165,14 +165,23 @@ fn of_texts(column: &Column, as_time: Option<String>) -> Option<String> {
             rest.first().map_or_else(String::new, |other| format!(" (or '{other}': the sample does not tell which)"));
         let but = but(&texts, |text| fits(first, text));
         let skip = if but.is_empty() { "" } else { " with --invalid skip" };
-        // A pattern without a zone reads local times, whose zone the file does not name.
-        let is_local = ["%H", "%I"].iter().any(|hour| first.contains(hour)) && !first.contains("%z");
-        let zone = if is_local { " and --zone" } else { "" };
+        let zone = if lacks_zone(first) { " and --zone" } else { "" };
         let time = as_time.map_or_else(String::new, |option| format!(" and {option}"));
         let options = format!("--date-format '{first}'{other}{time}{zone}{skip}");
         return Some(format!("looks like times such as {example}{but}, kept as text: {options} reads them"));
     }
-    places::of_texts(column, &texts)
+    places::of_texts(column, &texts).or_else(|| {
+        // The user sees a time, and the map shows none.
+        let example = texts.first().filter(|_| is_named_as_time(&column.name)).map(|text| shorten(text))?;
+        Some(format!(
+            "named as a time, but texts such as {example:?} have no usual form of a day: kept as text: --date-format \
+             reads other forms"
+        ))
+    })
+}
+
+fn is_named_as_time(name: &str) -> bool {
+    places::words(name).iter().any(|word| ["date", "datetime", "time", "timestamp"].contains(&word.as_str()))
 }
 
 fn has_digit(text: &str) -> bool {

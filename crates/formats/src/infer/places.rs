@@ -3,7 +3,7 @@
 use super::column::Column;
 use super::kinds;
 use super::wording::{but, misfits, mostly, shell};
-use crate::reference::INPUT;
+use crate::reference::{ONE_LAYER, ogr2ogr};
 use crate::roles::{LAT, LON, rank};
 use meridian_model::error::shorten;
 
@@ -115,10 +115,9 @@ pub(super) fn placed(columns: &[Column]) -> Option<(Vec<&str>, String)> {
     let (x_option, y_option) = (shell(&lon.name), shell(&lat.name));
     let names = vec![lon.name.as_str(), lat.name.as_str()];
     if lon.trend.magnitude() > LONGITUDE.edge || lat.trend.magnitude() > LATITUDE.edge {
-        let line = format!("-oo X_POSSIBLE_NAMES={x_option} -oo Y_POSSIBLE_NAMES={y_option} -s_srs EPSG:CODE");
-        let note = format!(
-            "columns {x} and {y}: positions of a projected system, not taken: ogr2ogr {line} -t_srs EPSG:4326 converted.fgb {INPUT}"
-        );
+        let columns = format!("-oo X_POSSIBLE_NAMES={x_option} -oo Y_POSSIBLE_NAMES={y_option}");
+        let line = ogr2ogr(&format!("{columns} -s_srs EPSG:CODE -t_srs EPSG:4326"), ONE_LAYER);
+        let note = format!("columns {x} and {y}: positions of a projected system, not taken: {line}");
         return Some((names, note));
     }
     let bad: Vec<String> = [lon, lat]
@@ -161,7 +160,7 @@ pub(super) fn of_texts(column: &Column, texts: &[&str]) -> Option<String> {
     let (form, system, example) = wkb.or_else(|| Some(("GeoJSON", "-a_srs", example(texts, is_geojson)?)))?;
     let reads = if column.cells {
         let options = format!("-oo GEOM_POSSIBLE_NAMES={} -oo KEEP_GEOM_COLUMNS=NO", shell(&column.name));
-        format!("ogr2ogr -oo AUTODETECT_TYPE=YES {options} {system} EPSG:4326 converted.fgb {INPUT}")
+        ogr2ogr(&format!("-oo AUTODETECT_TYPE=YES {options} {system} EPSG:4326"), ONE_LAYER)
     } else {
         "objects of GeoJSON in JSON, and WKB in Parquet and Arrow, are read as places".to_owned()
     };

@@ -4,6 +4,7 @@ use super::columnar::{Batches, ColumnScope, damaged};
 use crate::error::{Fault, ReadError};
 use crate::guard::guarded;
 use crate::options::Watch;
+use crate::reference::INPUT;
 use arrow_array::RecordBatch;
 use arrow_buffer::Buffer;
 use arrow_ipc::reader::StreamDecoder;
@@ -175,9 +176,10 @@ fn cut_off() -> Fault {
 fn compressed(is_file: bool) -> Fault {
     let read = if is_file { "open_file" } else { "open_stream" };
     Fault::stop(Invalid::new(format!(
-        "compressed Arrow batches are not supported: convert it: python3 -c \"import sys; from pyarrow import feather, \
-         ipc; feather.write_feather(ipc.{read}(open(sys.argv[1], 'rb')).read_all(), 'converted.arrow', \
-         compression='uncompressed')\" IN, or use compression='uncompressed' in to_feather of pandas"
+        "compressed Arrow batches are not supported: use compression='uncompressed' in to_feather of pandas, or \
+         convert it: python3 -c \"import sys; from pyarrow import feather, ipc; \
+         feather.write_feather(ipc.{read}(open(sys.argv[1], 'rb')).read_all(), 'converted.arrow', \
+         compression='uncompressed')\" {INPUT}"
     )))
 }
 
@@ -210,7 +212,7 @@ mod tests {
         for (is_file, read) in [(true, "ipc.open_file("), (false, "ipc.open_stream(")] {
             let Fault::Stop(refusal) = compressed(is_file) else { panic!() };
             let refusal = refusal.to_string();
-            assert!(refusal.contains(read) && refusal.contains("compression='uncompressed')\" IN"), "{refusal}");
+            assert!(refusal.contains(read) && refusal.ends_with("compression='uncompressed')\" INPUT"), "{refusal}");
         }
     }
 }

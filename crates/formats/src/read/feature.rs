@@ -2,6 +2,7 @@
 
 use crate::json::{Json, Number, Scalar};
 use crate::options::{ReadOptions, Unknown};
+use crate::reference::{is_name_of_lon_lat, refused};
 use crate::roles::{FEATURE_ID, Role, Roles};
 use crate::shape::{self, Shape};
 use crate::survey::{Survey, coord};
@@ -299,16 +300,19 @@ pub(crate) fn check_crs(json: &mut Json<'_>, crs: Crs) -> Result<(), Invalid> {
     if member.is_null() {
         return Ok(());
     }
-    let named = member["properties"]["name"].as_str().and_then(Crs::from_name);
+    let name = member["properties"]["name"].as_str();
     let fits = match crs {
         // GeoJSON from before RFC 7946 names EPSG:4326 and still puts the longitude first.
-        Crs::Crs84 => matches!(named, Some(Crs::Crs84 | Crs::Epsg4326)),
-        other => named == Some(other),
+        Crs::Crs84 => name.is_some_and(is_name_of_lon_lat),
+        other => name.and_then(Crs::from_name) == Some(other),
     };
     if fits {
         return Ok(());
     }
-    let shown: String = text.trim().chars().take(200).collect();
-    let expected = if crs == Crs::Crs84 { "longitude and latitude (CRS84)" } else { crs.curie() };
+    let shown = name.unwrap_or(text.trim());
+    if crs == Crs::Crs84 {
+        return Err(Invalid { field: Some("crs".to_owned()), ..refused(shown) });
+    }
+    let (shown, expected) = (shorten(shown), crs.curie());
     Err(Invalid::field("crs", format!("the reference system {shown} is not supported: expected {expected}")))
 }

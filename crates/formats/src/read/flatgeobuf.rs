@@ -213,8 +213,7 @@ impl FlatGeobuf {
             }
             (other, _) => {
                 let name = other.variant_name().unwrap_or("of an unknown type");
-                let line = format!("ogr2ogr -nlt CONVERT_TO_LINEAR converted.fgb {}", crate::reference::INPUT);
-                return Err(Invalid::field("geometry", format!("a geometry {name} is not supported: {line}")));
+                return Err(Invalid::field("geometry", crate::reference::not_stored(name)));
             }
         }))
     }

@@ -5,7 +5,7 @@ use super::table::{Cell, Kind, Row, Source};
 use crate::error::{Fault, ReadError};
 use crate::instant;
 use crate::options::{ReadOptions, Unknown};
-use crate::reference::{INPUT, check_code, check_wkt, convert};
+use crate::reference::{ONE_LAYER, check_code, check_wkt, convert, ogr2ogr};
 use crate::roles::left_out;
 use crate::values::blame;
 use jiff::tz::TimeZone;
@@ -134,7 +134,7 @@ impl GeoPackage {
             |row| Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?, row.get::<_, String>(2)?)),
         );
         let unknown = || {
-            let line = format!("ogr2ogr -s_srs EPSG:CODE -t_srs EPSG:4326 converted.fgb {INPUT}");
+            let line = ogr2ogr("-s_srs EPSG:CODE -t_srs EPSG:4326", ONE_LAYER);
             Invalid::new(format!("the file does not describe its reference system, srs_id {srs}: convert it: {line}"))
         };
         match system {

@@ -85,6 +85,33 @@ fn rewrite(cursor: &mut Cursor<'_>, ewkb: bool, out: &mut Vec<u8>) {
     }
 }
 
+#[test]
+fn types_that_are_not_stored_are_named_with_the_line_that_converts_them() {
+    for (code, name, option) in [
+        (8u32, "CircularString", "-nlt CONVERT_TO_LINEAR"),
+        (1010, "CurvePolygon", "-nlt CONVERT_TO_LINEAR"),
+        (12, "MultiSurface", "-nlt CONVERT_TO_LINEAR"),
+        (0x8000_0010, "TIN", "-nlt MULTIPOLYGON"),
+        (17, "Triangle", "-nlt CONVERT_TO_LINEAR"),
+    ] {
+        let bytes = [&[1][..], &code.to_le_bytes(), &[0; 4]].concat();
+        let refusal = read(&bytes, &mut Survey::default()).unwrap_err().to_string();
+        assert!(refusal.starts_with(&format!("a geometry {name} is not supported: ogr2ogr {option} ")), "{refusal}");
+    }
+    let unknown = read(&[1, 18, 0, 0, 0], &mut Survey::default()).unwrap_err().to_string();
+    assert!(unknown.contains("unknown type"), "{unknown}");
+}
+
+#[test]
+fn a_point_with_a_height_on_wgs_84_has_a_code_of_its_own() {
+    let point = |srid: u32| {
+        let position = [13f64, 52.0].iter().flat_map(|x| x.to_le_bytes()).collect();
+        let bytes = [vec![1], 0x2000_0001u32.to_le_bytes().to_vec(), srid.to_le_bytes().to_vec(), position].concat();
+        read(&bytes, &mut Survey::default()).is_ok()
+    };
+    assert!(point(4326) && point(4979) && !point(25832));
+}
+
 proptest! {
     #[test]
     fn every_form_of_binary_and_text_reads_back(shape in geometry(), ewkb: bool) {

@@ -26,7 +26,11 @@ fn a_file_has_the_schema_that_the_map_guesses() {
             assert!(refusal.contains(field), "{name}: {refusal}");
             continue;
         }
-        let mut document = schema_json::to_json(&guessed.unwrap().schema, "", "");
+        let guessed = guessed.unwrap();
+        if let Some(note) = case["note"].as_str() {
+            assert!(guessed.notes.iter().any(|one| one.contains(note)), "{name}: {:?}", guessed.notes);
+        }
+        let mut document = schema_json::to_json(&guessed.schema, "", "");
         let properties = document["properties"].as_object_mut().unwrap();
         if case["place"] != Value::Null {
             let mut places = properties.iter().filter(|(_, property)| property["x-ogc-role"] == "primary-geometry");

@@ -343,6 +343,7 @@ fn positions_follow_the_reference_system_of_the_input() {
     for (name, options, taken) in [
         ("urn:ogc:def:crs:OGC:1.3:CRS84", &lon_lat, true),
         ("urn:ogc:def:crs:EPSG::4326", &lon_lat, true),
+        ("urn:ogc:def:crs:EPSG::4979", &lon_lat, true),
         ("urn:ogc:def:crs:EPSG::43261", &lon_lat, false),
         ("urn:ogc:def:crs:EPSG::3857", &lon_lat, false),
         ("urn:ogc:def:crs:OGC:1.3:CRS84", &latitude_first, false),
@@ -350,6 +351,10 @@ fn positions_follow_the_reference_system_of_the_input() {
     ] {
         assert_eq!(read(Format::GeoJson, with(name).as_bytes(), &any, options).is_ok(), taken, "{name}");
     }
+    let utm = with("urn:ogc:def:crs:EPSG::25832");
+    let refusal = read(Format::GeoJson, utm.as_bytes(), &any, &lon_lat).unwrap_err().to_string();
+    let words = "crs: the reference system EPSG:25832 is not longitude and latitude (EPSG:4326): convert it: ogr2ogr ";
+    assert!(refusal.starts_with(words) && refusal.ends_with(" INPUT"), "{refusal}");
 }
 
 #[test]

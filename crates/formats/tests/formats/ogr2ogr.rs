@@ -242,6 +242,59 @@ fn another_reference_system_is_refused_with_the_command_that_changes_it() {
 }
 
 #[test]
+fn heights_on_wgs_84_are_refused_or_dropped_as_those_of_other_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let schema = schema(GeometryType::Point);
+    let from = folder.path().join("events.geojson");
+    std::fs::write(&from, r#"{"type":"Feature","geometry":{"type":"Point","coordinates":[13,52,10]},"properties":{}}"#)
+        .unwrap();
+    let mut formats = vec![("ESRI Shapefile", "shp")];
+    if cfg!(feature = "flatgeobuf") {
+        formats.push(("FlatGeobuf", "fgb"));
+    }
+    if cfg!(feature = "geopackage") {
+        formats.push(("GPKG", "gpkg"));
+    }
+    for (driver, ending) in formats {
+        let to = folder.path().join(format!("heights.{ending}"));
+        // GDAL names this system for GeoJSON with heights from version 3.6 on.
+        ogr2ogr(&["-f", driver, to.to_str().unwrap(), from.to_str().unwrap(), "-a_srs", "EPSG:4979"]);
+        let format = Format::detect(to.to_str().unwrap(), &std::fs::read(&to).unwrap()).unwrap();
+        let options = ReadOptions { unknown: Unknown::Ignore, ..ReadOptions::default() };
+        let refusal = read_path(format, &to, &schema, &options).unwrap_err().to_string();
+        assert!(refusal.contains("height"), "{driver}: {refusal}");
+        let dropped = ReadOptions { heights: Unknown::Ignore, ..options };
+        assert_eq!(read_path(format, &to, &schema, &dropped).unwrap().rows(), 1, "{driver}");
+    }
+}
+
+#[cfg(feature = "geopackage")]
+#[test]
+fn a_curve_of_a_geopackage_is_named_with_the_command_that_straightens_it() {
+    let folder = tempfile::tempdir().unwrap();
+    for (shape, kind, option) in [
+        ("CIRCULARSTRING (0 0,1 1,2 0)", "CircularString", "-nlt CONVERT_TO_LINEAR"),
+        ("CURVEPOLYGON (CIRCULARSTRING (0 0,1 1,2 0,1 -1,0 0))", "CurvePolygon", "-nlt CONVERT_TO_LINEAR"),
+        ("MULTISURFACE (((0 0,1 1,2 0,0 0)))", "MultiSurface", "-nlt CONVERT_TO_LINEAR"),
+        ("TIN Z (((0 0 0,1 0 0,0 1 0,0 0 0)))", "TIN", "-nlt MULTIPOLYGON"),
+    ] {
+        let from = folder.path().join(format!("{kind}.csv"));
+        std::fs::write(&from, format!("n,wkt\n1,\"{shape}\"\n")).unwrap();
+        let (to, straight) = (from.with_extension("gpkg"), folder.path().join(format!("{kind}-2.gpkg")));
+        let columns = ["-oo", "GEOM_POSSIBLE_NAMES=wkt", "-oo", "KEEP_GEOM_COLUMNS=NO", "-a_srs", "EPSG:4326"];
+        ogr2ogr(&[&[to.to_str().unwrap(), from.to_str().unwrap()][..], &columns].concat());
+        let options = ReadOptions { heights: Unknown::Ignore, ..ReadOptions::default() };
+        let refusal = infer_path(Format::GeoPackage, &to, &options).unwrap_err().to_string();
+        let words = format!("a geometry {kind} is not supported: ogr2ogr {option} converted.");
+        assert!(refusal.contains(&words), "{refusal}");
+        let option: Vec<&str> = option.split(' ').collect();
+        ogr2ogr(&[&option[..], &[straight.to_str().unwrap(), to.to_str().unwrap()]].concat());
+        let guess = infer_path(Format::GeoPackage, &straight, &options).unwrap();
+        assert!(guess.schema.geometry.is_some(), "{kind}");
+    }
+}
+
+#[test]
 fn a_shapefile_without_a_reference_system_is_read_as_degrees_and_this_is_said() {
     let folder = tempfile::tempdir().unwrap();
     let (from, to) = (folder.path().join("events.geojson"), folder.path().join("events.shp"));

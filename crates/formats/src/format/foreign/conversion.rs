@@ -1,5 +1,7 @@
 //! The command that converts a format that is not read.
 
+use crate::reference::{INPUT, LAYERS, ONE_LAYER, convert, convert_to, ogr2ogr};
+
 /// The content of a format, which decides how it is converted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Content {
@@ -9,7 +11,7 @@ pub(super) enum Content {
     Layers,
     /// Vector tiles, which GDAL reads from version 3.8 on.
     Tiles,
-    /// Places in longitude and latitude by definition, so that files name no reference system.
+    /// Places in longitude and latitude by definition, so that files name no reference system; in several layers.
     Degrees,
     /// Places in a reference system that the file does not name.
     Unreferenced,
@@ -41,35 +43,29 @@ impl Content {
         "import sys, polars; polars.read_avro(sys.argv[1]).write_parquet('converted.parquet')",
     );
 
-    /// Returns how an input is converted into one that is read: a phrase that ends with a command. `input` is quoted
-    /// for a shell.
-    pub(super) fn conversion(self, input: &str) -> String {
-        let places = if cfg!(feature = "flatgeobuf") { "fgb" } else { "geojsonl" };
-        // FlatGeobuf holds one layer. A GeoPackage holds all, and the load asks for one of them.
-        let layers = if cfg!(feature = "geopackage") { "gpkg" } else { "geojsonl" };
-        // Only GDAL knows its name of standard input.
-        let file = if input == "/vsistdin/" { "FILE" } else { input };
+    /// Returns how an input is converted into one that is read: a phrase with a command.
+    pub(super) fn conversion(self) -> String {
         match self {
-            Content::Places => format!("convert it: ogr2ogr -t_srs EPSG:4326 converted.{places} {input}"),
-            Content::Layers => format!("convert it: ogr2ogr -t_srs EPSG:4326 converted.{layers} {input}"),
+            Content::Places => convert(),
+            Content::Layers => convert_to(LAYERS),
             Content::Tiles => {
-                format!("convert it, with GDAL 3.8 or newer: ogr2ogr -t_srs EPSG:4326 converted.{layers} {input}")
+                format!("convert it, with GDAL 3.8 or newer: {}", ogr2ogr("-t_srs EPSG:4326", LAYERS))
             }
-            Content::Degrees => format!("convert it: ogr2ogr -a_srs EPSG:4326 converted.{places} {input}"),
-            Content::Unreferenced => format!(
-                "convert it, with the code of its reference system: \
-                 ogr2ogr -s_srs EPSG:CODE -t_srs EPSG:4326 converted.{places} {input}"
-            ),
-            Content::Rows => format!("convert it: ogr2ogr converted.csv {input}"),
+            Content::Degrees => format!("convert it: {}", ogr2ogr("-a_srs EPSG:4326", LAYERS)),
+            Content::Unreferenced => {
+                let line = ogr2ogr("-s_srs EPSG:CODE -t_srs EPSG:4326", ONE_LAYER);
+                format!("convert it, with the code of its reference system: {line}")
+            }
+            Content::Rows => format!("convert it: {}", ogr2ogr("", "csv")),
             // GDAL does not list tables without geometry in some databases, so the command names the table.
-            Content::Database => format!(
-                "convert a table of it: ogr2ogr -t_srs EPSG:4326 -lco GEOMETRY=AS_WKT converted.csv {input} TABLE"
-            ),
-            Content::Shapes => {
-                format!("make a table of it, a shape a line: (echo wkt; sed -n 's/..*/\"&\"/p' {file}) > converted.csv")
+            Content::Database => {
+                format!("convert a table of it: {} TABLE", ogr2ogr("-t_srs EPSG:4326 -lco GEOMETRY=AS_WKT", "csv"))
             }
+            Content::Shapes => format!(
+                "make a table of it, a shape a line: (echo wkt; sed -n 's/..*/\"&\"/p' {INPUT}) > converted.csv"
+            ),
             Content::Script(library, script) => {
-                format!("convert it, with {library} for Python: python3 -c \"{script}\" {file}")
+                format!("convert it, with {library} for Python: python3 -c \"{script}\" {INPUT}")
             }
         }
     }

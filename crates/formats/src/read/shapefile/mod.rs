@@ -6,11 +6,11 @@ mod shp;
 
 use super::spool::archive;
 use super::zip::Zip;
-use crate::error::Fault;
+use crate::error::{Fault, ReadError};
 use crate::input::Input;
 use crate::options::ReadOptions;
 use crate::read::table::{Cell, Kind, Row, Source};
-use crate::reference::check_wkt;
+use crate::reference::{INPUT, check_wkt};
 use crate::roles::left_out;
 use dbf::{Dbf, RecordStatus};
 use meridian_model::Invalid;
@@ -48,6 +48,8 @@ pub(crate) struct Shapefile {
     takes_geometry: bool,
     /// Whether a `.prj` file names the reference system.
     has_reference: bool,
+    /// The name of the shapes in the zip archive, if it is one.
+    packed: Option<String>,
 }
 
 impl Shapefile {
@@ -60,6 +62,7 @@ impl Shapefile {
             ordinal: 0,
             takes_geometry: true,
             has_reference: false,
+            packed: None,
         }
     }
 
@@ -78,7 +81,7 @@ impl Shapefile {
         }
     }
 
-    fn unpack(&self, zip: Zip) -> Result<Parts, Fault> {
+    fn unpack(&mut self, zip: Zip) -> Result<Parts, Fault> {
         let stem = |name: &str| {
             // Archives made on a Mac hold a shadow of each file.
             let (stem, ending) = name.rsplit_once('.').filter(|_| !name.starts_with("__MACOSX"))?;
@@ -89,19 +92,29 @@ impl Shapefile {
             return Err(Fault::stop(Invalid::new("the zip archive holds no .shp file")));
         }
         let stem = super::layer_of(&stems, self.options.layer.as_deref()).map_err(Fault::stop)?;
+        let shapes = format!("{stem}.shp");
+        self.packed = zip.names().find(|name| name.eq_ignore_ascii_case(&shapes)).map(str::to_owned);
         let file = |ending: &str| zip.file(&format!("{stem}.{ending}"));
         Ok(Parts { shp: file("shp")?, dbf: file("dbf")?, prj: file("prj")?, cpg: file("cpg")? })
     }
-}
 
-fn text(source: Box<dyn Read + Send>) -> Result<String, Fault> {
-    let mut bytes = Vec::new();
-    source.take(TEXT_BYTES).read_to_end(&mut bytes)?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
-}
+    /// Names the shapes in the archive to the command of a refusal: GDAL does not search the folders of an archive.
+    fn named(&self, fault: Fault) -> Fault {
+        let Some(packed) = &self.packed else { return fault };
+        let named = |mistake: Invalid| match mistake.detail.ends_with(INPUT) {
+            true => Invalid { detail: format!("{}/{packed}", mistake.detail), ..mistake },
+            false => mistake,
+        };
+        match fault {
+            Fault::Event(mistake) => Fault::Event(named(mistake)),
+            Fault::Stop(ReadError::Invalid(mistakes)) => {
+                Fault::Stop(ReadError::Invalid(mistakes.into_iter().map(named).collect()))
+            }
+            other => other,
+        }
+    }
 
-impl Source for Shapefile {
-    fn open(&mut self) -> Result<Vec<(String, Kind)>, Fault> {
+    fn columns(&mut self) -> Result<Vec<(String, Kind)>, Fault> {
         let parts = self.parts()?;
         self.has_reference = parts.prj.is_some();
         let encoding = parts.cpg.map(text).transpose()?;
@@ -125,7 +138,7 @@ impl Source for Shapefile {
         Ok(columns)
     }
 
-    fn next(&mut self, row: &mut Row) -> Result<bool, Fault> {
+    fn record(&mut self, row: &mut Row) -> Result<bool, Fault> {
         let Some(shp) = &mut self.shp else { return Ok(false) };
         // Both files advance before either record is judged, so that they stay in step.
         let shape = loop {
@@ -151,6 +164,22 @@ impl Source for Shapefile {
             dbf.set(row, 1)?;
         }
         Ok(true)
+    }
+}
+
+fn text(source: Box<dyn Read + Send>) -> Result<String, Fault> {
+    let mut bytes = Vec::new();
+    source.take(TEXT_BYTES).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+impl Source for Shapefile {
+    fn open(&mut self) -> Result<Vec<(String, Kind)>, Fault> {
+        self.columns().map_err(|fault| self.named(fault))
+    }
+
+    fn next(&mut self, row: &mut Row) -> Result<bool, Fault> {
+        self.record(row).map_err(|fault| self.named(fault))
     }
 
     fn notes(&self) -> Vec<String> {
