@@ -190,7 +190,8 @@ describe('the frame of a collection', () => {
 });
 
 describe('the box of places', () => {
-  const { boxOf } = page.frame;
+  const { partsOf } = page.frame;
+  const boxOf = (positions) => page.frame.boxOf(partsOf({ type: 'MultiPoint', coordinates: positions }));
 
   it('goes over the antimeridian where they are on both sides of it', () => {
     assert.deepEqual(boxOf([[179, 51], [-179.5, 52], [-134, 58]]), [179, 51, 226, 58]);
@@ -201,6 +202,17 @@ describe('the box of places', () => {
     assert.deepEqual(boxOf([[180, 5]]), [180, 5, 180, 5]);
     const around = Array.from({ length: 12 }, (_, i) => [-175 + 30 * i, 0]);
     assert.deepEqual(boxOf(around), [-175, 0, 155, 0]);
+  });
+
+  it('has all that lines and areas cross', () => {
+    const boxOf = (...geometries) => page.frame.boxOf(geometries.flatMap((geometry) => partsOf(geometry)));
+    const line = (...coordinates) => ({ type: 'LineString', coordinates });
+    assert.deepEqual(boxOf(line([-170, 10], [170, 10]), { type: 'Point', coordinates: [0, 50] }), [-170, 10, 170, 50]);
+    assert.deepEqual(boxOf(line([170, 0], [-170, 5])), [-170, 0, 170, 5]);
+    assert.deepEqual(boxOf({ type: 'Polygon', coordinates: [[[-170, 0], [0, 80], [170, 0], [-170, 0]]] }), [-170, 0, 170, 80]);
+    const cut = { type: 'MultiLineString', coordinates: [[[170, 0], [180, 2]], [[-180, 2], [-165, 5]]] };
+    assert.deepEqual(boxOf(cut, line([150, 1], [160, 3])), [150, 0, 195, 5], 'a line that is cut there');
+    assert.deepEqual(boxOf({ type: 'GeometryCollection', geometries: [line([175, 1], [178, 1]), { type: 'Point', coordinates: [-178, 3] }] }), [175, 1, 182, 3]);
   });
 });
 

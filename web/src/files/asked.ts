@@ -2,7 +2,7 @@
 import type { Feature, FeatureCollection } from 'geojson';
 import type { Page, Schema } from '../api';
 import type { Group } from '../bars';
-import { boxOf, positionsOf, type Bbox } from '../frame';
+import { boxOf, partsOf, positionsOf, type Bbox } from '../frame';
 import { anywhere, type Question } from '../query';
 import type { Opened, Paging, Source } from '../source';
 import type { Range } from '../time';
@@ -63,7 +63,7 @@ export class FileSource implements Source {
     content: FileContent,
   ) {
     const { features, fields, times, id, origin } = content;
-    this.schema = { fields: fields.filter((field) => field.name !== idColumn(content)).map(({ name: field, kind }) => ({ name: field, title: field, kind })), geometry: 'geometry', times, object: '' };
+    this.schema = { fields: fields.filter((field) => field.name !== idColumn(content)).map(({ name: field, kind }) => ({ name: field, title: field, kind })), geometry: 'geometry', arePoints: features.every(({ geometry }) => geometry.type === 'Point'), times, object: '' };
     // Without ids of its own, an event is named by where it is in the file.
     const idOf = ({ id: member, properties }: Feature, i: number): string => (id ? String(id.member ? member : properties?.[id.name]) : `${origin.unit} ${origin.numbers[i]}`);
     const [first, last = first] = times;
@@ -77,7 +77,7 @@ export class FileSource implements Source {
       return { feature: { ...feature, id: idOf(feature, i) }, geometry: feature.geometry, box, start, end };
     });
     this.interval = from <= to ? [from, to] : null;
-    this.frame = boxOf(features.flatMap(({ geometry }) => positionsOf(geometry)));
+    this.frame = boxOf(features.flatMap(({ geometry }) => partsOf(geometry)));
     this.shown = this.all = { type: 'FeatureCollection', features: features.map((feature, i) => ({ ...feature, properties: { '@at': i } })) };
   }
 
