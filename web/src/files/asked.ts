@@ -18,7 +18,7 @@ interface Event extends Placed {
 }
 
 /** Answers that are kept: one question is asked by several parts of the page. */
-const KEPT_MAX = 4;
+const KEPT_MAX = 8;
 /** 1970-01-05, a Monday, as weeks begin with. */
 const MONDAY = 4 * 86_400_000;
 const UNITS: Record<string, number> = { S: 1000, M: 60_000, H: 3_600_000 };
@@ -181,7 +181,9 @@ export class FileSource implements Source {
 
 /** The min or max of a field, or its most frequent values with their counts. Null for another measure. */
 function measureOf(name: string, events: readonly Event[]): unknown {
-  const [, how, field, most] = /^(min|max|top)\((.*?)(?:,(\d+))?\)$/.exec(name) ?? [];
+  const [, how, argument] = /^(min|max|top)\((.*)\)$/.exec(name) ?? [];
+  // A comma may be in the name of a field too.
+  const [, field, most] = (how === 'top' && /^(.*),(\d+)$/.exec(argument)) || ['', argument];
   const values = events.map(({ feature }) => (feature.properties?.[field] ?? null) as number | string | null).filter((value) => value !== null);
   if (how === 'top') {
     const counts = new Map<unknown, number>();
