@@ -191,6 +191,32 @@ describe('the frame of a collection', () => {
   });
 });
 
+describe('the first view of a collection', () => {
+  const { frameOf } = page.frame;
+  const world = [-180, -10, 180, 20];
+
+  it('leaves out the longitudes that no event is in or crosses', async (t) => {
+    const asked = [];
+    // Two events around the antimeridian, of which one ends at 170 degrees west.
+    const isIn = ([west, , east]) => west <= -170 || east >= 175;
+    t.mock.method(globalThis, 'fetch', (path) => {
+      const url = new URL(path, 'http://h');
+      asked.push(url.pathname);
+      const box = url.searchParams.get('bbox').split(',').map(Number);
+      const answer = url.pathname.endsWith('density') ? { counts: Array.from({ length: 144 }, (_, i) => Number(i < 4 || i > 141)) } : { groups: [{ count: Number(isIn(box)) }] };
+      return Promise.resolve(new Response(JSON.stringify(answer)));
+    });
+    const { signal } = new AbortController();
+    assert.deepEqual(await frameOf('a', world, true, signal), [175, -10, 190, 20]);
+    assert.deepEqual(asked.splice(0), ['/collections/a/density']);
+    assert.deepEqual(await frameOf('a', world, false, signal), [150, -10, 210, 20], 'lines count in one column of the density alone');
+    assert.ok(asked.every((path) => path.endsWith('/aggregate')), asked.join());
+    asked.length = 0;
+    assert.deepEqual(await frameOf('a', [0, 0, 20, 20], false, signal), [0, 0, 20, 20]);
+    assert.deepEqual(asked, []);
+  });
+});
+
 describe('the box of places', () => {
   const { partsOf } = page.frame;
   const boxOf = (positions) => page.frame.boxOf(partsOf({ type: 'MultiPoint', coordinates: positions }));
@@ -496,7 +522,7 @@ describe('the load of a file', () => {
   it('says what was in already', () => {
     assert.equal(sayLoaded({ written: 2000, before: 0 }, 'x'), '2,000 events written to x');
     assert.equal(sayLoaded({ written: 2000, before: 500 }, 'x'), '1,500 events written to x; 500 were in already');
-    assert.equal(sayLoaded({ written: 2, before: 2 }, 'x'), 'Already loaded: the 2 events are in x, and none is written again');
+    assert.equal(sayLoaded({ written: 2, before: 2 }, 'x'), 'Already loaded: x has got these events, and none is written again');
   });
 
   it('takes fields of any name', () => {

@@ -200,7 +200,7 @@ async function load(file: MapFile, name: string, fresh: boolean, empty: Map<stri
 
 /** What a load has done. */
 export const sayLoaded = ({ written, before }: Loaded, into: string): string =>
-  before < written ? `${formatCount(written - before)} events written to ${into}${before ? `; ${formatCount(before)} were in already` : ''}` : `Already loaded: the ${formatCount(written)} events are in ${into}, and none is written again`;
+  before < written ? `${formatCount(written - before)} events written to ${into}${before ? `; ${formatCount(before)} were in already` : ''}` : `Already loaded: ${into} has got these events, and none is written again`;
 
 /** Why a file was not loaded, with the events of it that are in the collection `into`, and the collections that were made for it and stay. */
 export function sayFailure(error: unknown, made: ReadonlyMap<string, string>, origin: string, written: number, into: string): string {
