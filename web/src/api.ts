@@ -79,6 +79,8 @@ export interface Schema {
   readonly fields: readonly Field[];
   /** Name of the geometry in filters; null when events have no place. */
   readonly geometry: string | null;
+  /** Whether each place is one point. */
+  readonly arePoints: boolean;
   /** Names of the time fields: one instant, or start and end; empty when events have no time. */
   readonly times: readonly string[];
   /** Name of the field that names a moving object; empty where there is none. */
@@ -130,13 +132,14 @@ function fieldKind(property: PropertyJson): FieldKind {
 function schemaOf(json: { properties?: Record<string, PropertyJson> }): Schema {
   const fields: Field[] = [];
   let geometry: string | null = null;
+  let arePoints = false;
   let instant = '';
   let object = '';
   const interval = ['', ''];
   for (const [name, property] of Object.entries(json.properties ?? {})) {
     const role = property['x-ogc-role'] ?? '';
     if (role === 'primary-geometry' || property.format?.startsWith('geometry-')) {
-      geometry ??= name;
+      if (geometry === null) [geometry, arePoints] = [name, property.format === 'geometry-point'];
       continue;
     }
     if (role === 'id') continue;
@@ -146,7 +149,7 @@ function schemaOf(json: { properties?: Record<string, PropertyJson> }): Schema {
     if (role === 'primary-interval-end') interval[1] = name;
     fields.push({ name, title: property.title ?? name, kind: fieldKind(property) });
   }
-  return { fields, geometry, times: instant ? [instant] : interval.filter(Boolean), object };
+  return { fields, geometry, arePoints, times: instant ? [instant] : interval.filter(Boolean), object };
 }
 
 export const collectionPath = (id: string): string => `/collections/${encodeURIComponent(id)}`;

@@ -55,7 +55,7 @@ export class Served implements Source {
       filter ? this.check(filter, signal) : null,
     ]);
     // With a camera too: what the map shows of all events is said of every view.
-    const frame = collection.bbox && (await frameOf(id, collection.bbox, signal));
+    const frame = collection.bbox && (await frameOf(id, collection.bbox, schema.arePoints, signal));
     return { collection, schema, total: groups[0]?.count ?? 0, wrong, frame };
   }
 

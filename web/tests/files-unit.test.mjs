@@ -54,7 +54,7 @@ describe('the conditions of a file', () => {
   });
 
   it('refuse what they are not', async () => {
-    for (const [filter, why] of [["n = 'five'", /^n: 'five' where a number was expected/], ["seen > 'soon'", /^seen: 'soon' where a time/], ['n > 1 OR n < 0', /joined by AND/], ['unknown = 1', /joined by AND/]]) {
+    for (const [filter, why] of [["n = 'five'", /^n: 'five' where a number was expected/], ["seen > 'soon'", /^seen: 'soon' where a time/], ["seen > DATE('2024-02-30')", /where a time/], ['n > 1 OR n < 0', /joined by AND/], ['unknown = 1', /joined by AND/]]) {
       assert.throws(() => test.testOf(filter, FIELDS), (error) => why.test(error.message), filter);
     }
     const file = open('lon,lat,n\n1,2,3\n');
@@ -115,12 +115,16 @@ describe('a file that is asked about', () => {
     const groups = await file.aggregate(['count'], ALL, undefined, 'P1D');
     assert.deepEqual(groups.map(({ count }) => count), [1, 1]);
     assert.deepEqual((await file.open('')).collection.interval, [Date.UTC(2024, 0, 1), Date.UTC(2024, 0, 5)]);
+    for (const time of ['2016-12-31T23:59:60Z', '2016-12-31T235960Z']) {
+      assert.equal((await open(`lon,lat,time\n1,2,${time}\n`).open('')).collection.interval?.[0], Date.UTC(2016, 11, 31, 23, 59, 59), time);
+    }
   });
 
   it('completes values, and draws the same events once', async () => {
     const file = open(csv);
     const [group] = await file.aggregate(['count', 'top(place,2)', 'min(mag)', 'max(mag)'], ALL);
     assert.deepEqual(group, { count: 4, 'top(place,2)': [{ value: 'a', count: 2 }, { value: 'b', count: 1 }], 'min(mag)': 2, 'max(mag)': 10 });
+    assert.deepEqual(await open('lon,lat,"a,1"\n1,2,3\n').aggregate(['max(a,1)', 'top(a,1,5)'], ALL), [{ count: 1, 'max(a,1)': 3, 'top(a,1,5)': [{ value: 3, count: 1 }] }], 'a name may have a comma');
     const drawn = file.drawn('mag > 5', null);
     assert.deepEqual(drawn.features.map(({ properties }) => properties['@at']), [2, 3]);
     assert.equal(file.drawn('mag > 4', null), drawn);

@@ -8,6 +8,8 @@ const page = await sources(['hash', 'legend', 'palette', 'eventstyle', 'measure'
 const { stack } = await sources(['stack'], 'layers/');
 const files = await sources(['read', 'wkt', 'load', 'drawn', 'dates', 'notes'], 'files/');
 const filter = await sources(['room'], 'filter/');
+/** The same with objects as literals have them: those of a file inherit nothing. */
+const plain = (value) => structuredClone(value);
 const { EMPTY_LAYER, EMPTY_VIEW, fromHash, toHash, OTHERS_MAX } = page.hash;
 
 const view = {
@@ -189,8 +191,35 @@ describe('the frame of a collection', () => {
   });
 });
 
+describe('the first view of a collection', () => {
+  const { frameOf } = page.frame;
+  const world = [-180, -10, 180, 20];
+
+  it('leaves out the longitudes that no event is in or crosses', async (t) => {
+    const asked = [];
+    // Two events around the antimeridian, of which one ends at 170 degrees west.
+    const isIn = ([west, , east]) => west <= -170 || east >= 175;
+    t.mock.method(globalThis, 'fetch', (path) => {
+      const url = new URL(path, 'http://h');
+      asked.push(url.pathname);
+      const box = url.searchParams.get('bbox').split(',').map(Number);
+      const answer = url.pathname.endsWith('density') ? { counts: Array.from({ length: 144 }, (_, i) => Number(i < 4 || i > 141)) } : { groups: [{ count: Number(isIn(box)) }] };
+      return Promise.resolve(new Response(JSON.stringify(answer)));
+    });
+    const { signal } = new AbortController();
+    assert.deepEqual(await frameOf('a', world, true, signal), [175, -10, 190, 20]);
+    assert.deepEqual(asked.splice(0), ['/collections/a/density']);
+    assert.deepEqual(await frameOf('a', world, false, signal), [150, -10, 210, 20], 'lines count in one column of the density alone');
+    assert.ok(asked.every((path) => path.endsWith('/aggregate')), asked.join());
+    asked.length = 0;
+    assert.deepEqual(await frameOf('a', [0, 0, 20, 20], false, signal), [0, 0, 20, 20]);
+    assert.deepEqual(asked, []);
+  });
+});
+
 describe('the box of places', () => {
-  const { boxOf } = page.frame;
+  const { partsOf } = page.frame;
+  const boxOf = (positions) => page.frame.boxOf(partsOf({ type: 'MultiPoint', coordinates: positions }));
 
   it('goes over the antimeridian where they are on both sides of it', () => {
     assert.deepEqual(boxOf([[179, 51], [-179.5, 52], [-134, 58]]), [179, 51, 226, 58]);
@@ -201,6 +230,17 @@ describe('the box of places', () => {
     assert.deepEqual(boxOf([[180, 5]]), [180, 5, 180, 5]);
     const around = Array.from({ length: 12 }, (_, i) => [-175 + 30 * i, 0]);
     assert.deepEqual(boxOf(around), [-175, 0, 155, 0]);
+  });
+
+  it('has all that lines and areas cross', () => {
+    const boxOf = (...geometries) => page.frame.boxOf(geometries.flatMap((geometry) => partsOf(geometry)));
+    const line = (...coordinates) => ({ type: 'LineString', coordinates });
+    assert.deepEqual(boxOf(line([-170, 10], [170, 10]), { type: 'Point', coordinates: [0, 50] }), [-170, 10, 170, 50]);
+    assert.deepEqual(boxOf(line([170, 0], [-170, 5])), [-170, 0, 170, 5]);
+    assert.deepEqual(boxOf({ type: 'Polygon', coordinates: [[[-170, 0], [0, 80], [170, 0], [-170, 0]]] }), [-170, 0, 170, 80]);
+    const cut = { type: 'MultiLineString', coordinates: [[[170, 0], [180, 2]], [[-180, 2], [-165, 5]]] };
+    assert.deepEqual(boxOf(cut, line([150, 1], [160, 3])), [150, 0, 195, 5], 'a line that is cut there');
+    assert.deepEqual(boxOf({ type: 'GeometryCollection', geometries: [line([175, 1], [178, 1]), { type: 'Point', coordinates: [-178, 3] }] }), [175, 1, 182, 3]);
   });
 });
 
@@ -247,7 +287,7 @@ describe('a file', () => {
   it('of CSV has typed fields, and says how many rows have no place', () => {
     const { features, fields, placeless } = readFile('\ufeffname;lon;lat;n;when;ok\nA;1,5;2;3;2020-01-01 10:00;true\n"B;b";10;20;4;2020-01-02 10:00Z;false\nC;;;5;;\n'.replace('1,5', '1.5'));
     assert.deepEqual(fields.map(({ name, kind }) => `${name}:${kind}`), ['name:text', 'n:int', 'when:time', 'ok:bool']);
-    assert.deepEqual(features[0], { type: 'Feature', geometry: { type: 'Point', coordinates: [1.5, 2] }, properties: { name: 'A', n: 3, when: '2020-01-01T10:00Z', ok: true } });
+    assert.deepEqual(plain(features[0]), { type: 'Feature', geometry: { type: 'Point', coordinates: [1.5, 2] }, properties: { name: 'A', n: 3, when: '2020-01-01T10:00Z', ok: true } });
     assert.equal(features[1].properties.name, 'B;b');
     assert.equal(placeless, 1);
   });
@@ -256,25 +296,25 @@ describe('a file', () => {
     const list = [1, 2].map((n) => ({ type: 'Feature', geometry: { type: 'Point', coordinates: [n, n] }, properties: { n } }));
     const forms = [JSON.stringify({ type: 'FeatureCollection', features: list }), list.map((one) => JSON.stringify(one)).join('\n'), list.map((one) => `\u001e${JSON.stringify(one)}\n`).join(''), '{"lon":1,"lat":1,"n":1}\n{"lon":2,"lat":2,"n":2}\n'];
     forms.push(list.map((one) => `\u001e${JSON.stringify(one, null, 1)}\n`).join(''));
-    for (const form of forms) assert.deepEqual(readFile(form).features, list, form);
+    for (const form of forms) assert.deepEqual(plain(readFile(form).features), list, form);
   });
 
   it('keeps the texts that JSON has, as meridian load does', () => {
     const texts = { version: '1.10', code: '12E1', sure: 'true', n: '0', none: '' };
     const { features } = readFile(JSON.stringify({ type: 'Feature', geometry: { type: 'Point', coordinates: [1, 2] }, properties: texts }));
-    assert.deepEqual(features[0].properties, texts);
+    assert.deepEqual(plain(features[0].properties), texts);
   });
 
   it('of CSV has values without the blanks around them, but texts with them', () => {
     const { features } = readFile('lon,lat,n,sure,part,time,text,none\n 1 ,2, 3 , TRUE ,.5, 2026-01-01T00:00:60Z , a , \n1,2,1,False,1,2026-01-01T00:00:00Z,b,4\n1, ,,,,,,\n');
     const [first, ...more] = features.map(({ geometry, properties }) => [geometry.coordinates, properties]);
-    assert.deepEqual(first, [[1, 2], { n: 3, sure: true, part: 0.5, time: '2026-01-01T00:00:59Z', text: ' a ' }]);
+    assert.deepEqual(plain(first), [[1, 2], { n: 3, sure: true, part: 0.5, time: '2026-01-01T00:00:59Z', text: ' a ' }]);
     assert.equal(more.length, 1, 'blanks are no latitude of 0');
   });
 
   it('of GeoJSON has its id beside a field of the name', () => {
     const [{ id, properties }] = readFile(JSON.stringify({ type: 'Feature', id: 'a', geometry: { type: 'Point', coordinates: [1, 2] }, properties: { id: 'a' } })).features;
-    assert.deepEqual([id, properties], ['a', { id: 'a' }]);
+    assert.deepEqual([id, plain(properties)], ['a', { id: 'a' }]);
   });
 
   it('that cannot be read is refused in a sentence that says why', () => {
@@ -327,7 +367,7 @@ describe('a file', () => {
     const [point, line] = [{ type: 'Point', coordinates: [4, 45] }, { type: 'LineString', coordinates: [[4, 45], [5, 46]] }];
     const rows = (...shapes) => readFile(shapes.map((geom, i) => JSON.stringify({ n: i, geom })).join('\n'));
     const content = rows(point, line, null);
-    assert.deepEqual(content.features, [point, line].map((geometry, n) => ({ type: 'Feature', geometry, properties: { n } })));
+    assert.deepEqual(plain(content.features), [point, line].map((geometry, n) => ({ type: 'Feature', geometry, properties: { n } })));
     assert.deepEqual([content.placeless, content.misplaced, files.load.refusalOf(content)], [1, '', '']);
     for (const [wrong, words] of [
       [{ type: 'Point' }, 'geom: {"type":"Point"} where a geometry of GeoJSON was expected'],
@@ -450,7 +490,7 @@ describe('the ids of a file', () => {
 });
 
 describe('the load of a file', () => {
-  const { inFile, keyOf, sayFailure } = files.load;
+  const { Digest, inFile, sayFailure, sayLoaded } = files.load;
   const originOf = (...lines) => files.read.readFile(lines.join('\n')).origin;
 
   it('names a refused event by its line, or by its number in the file', () => {
@@ -465,14 +505,39 @@ describe('the load of a file', () => {
     assert.deepEqual(originOf('\u001e{"lon":1,', '"lat":2}', '\u001e{"lon":1,"lat":2}'), { unit: 'line', numbers: [1, 3] });
   });
 
-  it('has one key for a file and a collection, so that it may be repeated', () => {
-    const [a, b] = [1, 2].map(() => files.read.readFile('lon,lat\n1,2\n'));
-    assert.equal(keyOf(a, 'x'), keyOf(a, 'x'));
-    assert.equal(new Set([keyOf(a, 'x'), keyOf(a, 'y'), keyOf(b, 'x')]).size, 3);
+  it('names batches by all that is sent up to their end, so that it may be repeated', () => {
+    const keysOf = (...bodies) => {
+      const digest = new Digest();
+      return bodies.map((body) => digest.key(body));
+    };
+    const contentOf = (last) => files.read.readFile(`lon,lat,n\n${Array.from({ length: 50 }, (_, i) => `${i},2,1\n`).join('')}1,2,${last}\n`);
+    const [first, again, corrected] = [2, 2, 3].map((last) => keysOf(...files.load.bodiesOf(contentOf(last), 1000)));
+    assert.deepEqual(again, first);
+    assert.deepEqual([corrected.slice(0, -1), corrected.at(-1) === first.at(-1)], [first.slice(0, -1), false], 'a corrected file goes on where it was refused');
+    const all = [['a', 'b'], ['b', 'a'], ['a', 'a'], ['ab', ''], ['', 'ab']].flatMap((bodies) => keysOf(...bodies));
+    assert.equal(new Set(all).size, 9, 'only the first a is the same');
+    const near = Array.from({ length: 20_000 }, (_, i) => keysOf(`{"n":${i}}`)[0]);
+    assert.equal(new Set(near).size, 20_000);
+  });
+
+  it('says what was in already', () => {
+    assert.equal(sayLoaded({ written: 2000, before: 0 }, 'x'), '2,000 events written to x');
+    assert.equal(sayLoaded({ written: 2000, before: 500 }, 'x'), '1,500 events written to x; 500 were in already');
+    assert.equal(sayLoaded({ written: 2, before: 2 }, 'x'), 'Already loaded: x has got these events, and none is written again');
+  });
+
+  it('takes fields of any name', () => {
+    for (const text of ['lon,lat,__proto__,constructor\n1,2,5,a\n3,4,,\n', '{"lon":1,"lat":2,"__proto__":5,"constructor":"a"}\n{"lon":3,"lat":4}\n']) {
+      const content = files.read.readFile(text);
+      assert.deepEqual(content.fields, [{ name: '__proto__', kind: 'int' }, { name: 'constructor', kind: 'text' }]);
+      assert.deepEqual(Object.entries(JSON.parse(JSON.stringify(files.load.schemaOf(content))).properties).map(([name, { type }]) => [name, type]), [['geometry', undefined], ['__proto__', 'integer'], ['constructor', 'string']]);
+      assert.deepEqual(files.load.bodiesOf(content).next().value.split('\n').map((line) => /"properties":(.*)\}$/.exec(line)[1]), ['{"__proto__":5,"constructor":"a"}', '{}']);
+      assert.ok(files.load.takes(JSON.parse(JSON.stringify(files.load.schemaOf(content))), files.load.schemaOf(content)));
+    }
   });
 
   it('says how many events of a refused file are in already', () => {
-    assert.equal(sayFailure(new Error('line 5: wrong'), new Map(), 'http://h', 2000, 'x'), 'line 5: wrong. 2,000 events are in x already, and stay: Load does not write them again, a corrected file would');
+    assert.equal(sayFailure(new Error('line 5: wrong'), new Map(), 'http://h', 2000, 'x'), 'line 5: wrong. 2,000 events are in x already, and stay: Load does not write them again, also if the file is corrected after them');
     assert.equal(sayFailure(new Error('line 5: wrong'), new Map(), 'http://h', 0, 'x'), 'line 5: wrong');
   });
 });
@@ -489,7 +554,7 @@ describe('the fields of a file', () => {
     assert.deepEqual([...files.load.bodiesOf(lists)].join('\n').split('\n').map((line) => JSON.parse(line).properties.tags), [['a', 'b'], [], undefined]);
     const others = contentOf({ tags: ['a'], sizes: [1, 2] }, { tags: 'b' });
     assert.deepEqual(others.fields.map(({ kind }) => kind), ['text', 'text']);
-    assert.deepEqual(others.features.map(({ properties }) => properties), [{ tags: '["a"]', sizes: '[1,2]' }, { tags: 'b' }]);
+    assert.deepEqual(plain(others.features.map(({ properties }) => properties)), [{ tags: '["a"]', sizes: '[1,2]' }, { tags: 'b' }]);
     assert.match(files.load.refusalOf(others), /texts only, also for meridian load.*tags: \["a"\]/);
     assert.match(files.load.refusalOf(contentOf({ sizes: [1, 2] })), /sizes: \[1,2\]/);
     assert.equal(files.load.refusalOf(lists), '');
@@ -497,7 +562,7 @@ describe('the fields of a file', () => {
 
   it('are lists where all cells of a table are lists of texts', () => {
     const { features } = files.read.readFile('lon,lat,tags,sizes\n1,2,"[""a"",""b""]","[1,2]"\n1,3,[],\n');
-    assert.deepEqual(features.map(({ properties }) => properties), [{ tags: ['a', 'b'], sizes: '[1,2]' }, { tags: [] }]);
+    assert.deepEqual(plain(features.map(({ properties }) => properties)), [{ tags: ['a', 'b'], sizes: '[1,2]' }, { tags: [] }]);
   });
 
   it('have the time that meridian load takes: by its name, else the only one that is surely a time, else an interval', () => {
@@ -531,7 +596,7 @@ describe('the fields of a file', () => {
     assert.equal(features[1].properties.time, '2026-02-01T10:00Z');
     assert.deepEqual(notes.map(files.notes.sayNote), ['Column time has times without a time zone such as 2026-02-01 10:00. It was read as UTC: meridian load takes them with --zone UTC, or another zone.']);
     assert.equal(files.notes.commandOf(notes, 'a', 'f.json', 'http://h'), 'meridian load a f.json --url http://h --zone UTC');
-    assert.deepEqual(contentOf({ time: '2026-02-01 10:00', day: '2026-02-01' }).features[0].properties, { time: '2026-02-01T10:00Z', day: '2026-02-01T00:00:00Z' }, 'dates too');
+    assert.deepEqual(plain(contentOf({ time: '2026-02-01 10:00', day: '2026-02-01' }).features[0].properties), { time: '2026-02-01T10:00Z', day: '2026-02-01T00:00:00Z' }, 'dates too');
     assert.match(contentOf({ seen: '2026-02-01T10:00' }).notes.map(files.notes.sayNote).join(), /^Column seen .*read as UTC where it has no time zone\. It was not taken: meridian load takes it with --time 'seen' --zone UTC\.$/);
   });
 });

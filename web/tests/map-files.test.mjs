@@ -134,6 +134,32 @@ describe('the files of the map', { timeout: 3_600_000 }, () => {
     }
   });
 
+  step('stores no event of a file twice, also after the page opened anew', async () => {
+    const id = `again-test-${process.pid}`;
+    const file = { name: `${id}.csv`, mimeType: 'text/csv', buffer: Buffer.from('n,lon,lat\n1,-118,36\n2,-117,37\n') };
+    try {
+      await show('c=countries&m=4/37/-119');
+      for (const again of [false, true]) {
+        await page.setInputFiles('#file', file);
+        await page.click('#layers .file >> text=Load…');
+        await page.waitForSelector('#load-dialog[open]');
+        await page.selectOption('#load-target', again ? id : '');
+        if (again) {
+          await page.click('#load-go');
+          await becomes(() => page.textContent('#load-state'), `Already loaded: ${id} has got these events, and none is written again`);
+          await page.click('#load-cancel');
+        } else {
+          await Promise.all([page.waitForEvent('load'), page.click('#load-go')]);
+          await page.waitForFunction((name) => document.querySelector('#collection').value === name, id, { timeout: PATIENCE });
+          await rest();
+        }
+        assert.equal((await api(`/collections/${id}`)).itemCount, 2);
+      }
+    } finally {
+      await fetch(`${url}/collections/${id}`, { method: 'DELETE' });
+    }
+  });
+
   step('draws what lies exactly on the antimeridian', async () => {
     await show('c=countries&m=2/10/175');
     await page.setInputFiles('#file', { name: 'edge.csv', mimeType: 'text/csv', buffer: Buffer.from('lon,lat\n180,10\n-180,14\n170,5\n-170,5\n') });

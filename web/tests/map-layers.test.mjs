@@ -210,6 +210,21 @@ describe('the layers of the map', { timeout: 3_600_000 }, () => {
     }
   });
 
+  step('frames all that lines cross', async () => {
+    const id = `wide-test-${process.pid}`;
+    const schema = { type: 'object', properties: { geometry: { format: 'geometry-any', 'x-ogc-role': 'primary-geometry' }, n: { type: 'integer' } } };
+    await fetch(`${url}/collections/${id}`, { method: 'PUT', headers: { 'content-type': 'application/schema+json' }, body: JSON.stringify(schema) });
+    try {
+      const shapes = [{ type: 'LineString', coordinates: [[-170, 10], [170, 10]] }, { type: 'Point', coordinates: [0, 50] }];
+      await api(`/collections/${id}/items`, { method: 'POST', headers: { 'content-type': 'application/x-ndjson' }, body: shapes.map((geometry, n) => JSON.stringify({ type: 'Feature', geometry, properties: { n } })).join('\n') });
+      await show(`c=${id}`);
+      const [west, , east] = (await sight()).split(',').map(Number);
+      assert.ok(west <= -170 && east >= 170, `from ${west} to ${east}`);
+    } finally {
+      await fetch(`${url}/collections/${id}`, { method: 'DELETE' });
+    }
+  });
+
   for (const scheme of ['light', 'dark'])
     step(`has nothing serious that axe finds with layers, conditions and dialogs, in the ${scheme}`, async () => {
       const shown = await browser.newContext({ viewport: { width: 390, height: 844 }, colorScheme: scheme, bypassCSP: true });

@@ -43,6 +43,20 @@ describe('what moves on the map', { timeout: 3_600_000 }, () => {
     await page.click('#clear-time');
   });
 
+  step('plays in the colours of a field also where it began as a surface', async () => {
+    await show('c=earthquakes&f=mag&m=4.5/37/-119');
+    assert.equal(await page.evaluate(() => window.meridianPicture.showsEvents), false);
+    await page.selectOption('#speed', '0.125');
+    await page.click('#play');
+    const colored = () => window.meridianPicture.showsEvents && Array.isArray(window.meridianMap.getPaintProperty('event-point', 'circle-color')) && document.querySelectorAll('#legend [data-legend=field] .ends span').length > 1;
+    await page.waitForFunction(colored, undefined, { timeout: PATIENCE });
+    assert.equal(await page.evaluate(() => window.meridianTrail.shown), false, 'there are too many for a trail');
+    await page.click('#play');
+    await page.selectOption('#speed', '1');
+    await page.click('#clear-time');
+    await rest();
+  });
+
   step('shows the whole time on a phone while it plays', async () => {
     await page.setViewportSize({ width: 375, height: 812 });
     try {

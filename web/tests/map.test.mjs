@@ -185,6 +185,8 @@ describe('the map page', { timeout: 900_000 }, () => {
     const ids = await rowIds();
     const { features } = await api(`/collections/earthquakes/items?${encode({ ...query, limit: String(ids.length) })}`);
     assert.deepEqual(ids, features.map((f) => String(f.id)));
+    assert.match(await page.textContent('#rows'), /, nearest first$/);
+    assert.equal(await page.locator('#table .sort').count(), 0, 'no column sorts it');
   });
 
   step('asks for a drawn polygon', async () => {

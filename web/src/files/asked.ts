@@ -2,7 +2,7 @@
 import type { Feature, FeatureCollection } from 'geojson';
 import type { Page, Schema } from '../api';
 import type { Group } from '../bars';
-import { boxOf, positionsOf, type Bbox } from '../frame';
+import { boxOf, partsOf, positionsOf, type Bbox } from '../frame';
 import { anywhere, type Question } from '../query';
 import type { Opened, Paging, Source } from '../source';
 import type { Range } from '../time';
@@ -18,7 +18,7 @@ interface Event extends Placed {
 }
 
 /** Answers that are kept: one question is asked by several parts of the page. */
-const KEPT_MAX = 4;
+const KEPT_MAX = 8;
 /** 1970-01-05, a Monday, as weeks begin with. */
 const MONDAY = 4 * 86_400_000;
 const UNITS: Record<string, number> = { S: 1000, M: 60_000, H: 3_600_000 };
@@ -63,7 +63,7 @@ export class FileSource implements Source {
     content: FileContent,
   ) {
     const { features, fields, times, id, origin } = content;
-    this.schema = { fields: fields.filter((field) => field.name !== idColumn(content)).map(({ name: field, kind }) => ({ name: field, title: field, kind })), geometry: 'geometry', times, object: '' };
+    this.schema = { fields: fields.filter((field) => field.name !== idColumn(content)).map(({ name: field, kind }) => ({ name: field, title: field, kind })), geometry: 'geometry', arePoints: features.every(({ geometry }) => geometry.type === 'Point'), times, object: '' };
     // Without ids of its own, an event is named by where it is in the file.
     const idOf = ({ id: member, properties }: Feature, i: number): string => (id ? String(id.member ? member : properties?.[id.name]) : `${origin.unit} ${origin.numbers[i]}`);
     const [first, last = first] = times;
@@ -77,7 +77,7 @@ export class FileSource implements Source {
       return { feature: { ...feature, id: idOf(feature, i) }, geometry: feature.geometry, box, start, end };
     });
     this.interval = from <= to ? [from, to] : null;
-    this.frame = boxOf(features.flatMap(({ geometry }) => positionsOf(geometry)));
+    this.frame = boxOf(features.flatMap(({ geometry }) => partsOf(geometry)));
     this.shown = this.all = { type: 'FeatureCollection', features: features.map((feature, i) => ({ ...feature, properties: { '@at': i } })) };
   }
 
@@ -181,7 +181,9 @@ export class FileSource implements Source {
 
 /** The min or max of a field, or its most frequent values with their counts. Null for another measure. */
 function measureOf(name: string, events: readonly Event[]): unknown {
-  const [, how, field, most] = /^(min|max|top)\((.*?)(?:,(\d+))?\)$/.exec(name) ?? [];
+  const [, how, argument] = /^(min|max|top)\((.*)\)$/.exec(name) ?? [];
+  // A comma may be in the name of a field too.
+  const [, field, most] = (how === 'top' && /^(.*),(\d+)$/.exec(argument)) || ['', argument];
   const values = events.map(({ feature }) => (feature.properties?.[field] ?? null) as number | string | null).filter((value) => value !== null);
   if (how === 'top') {
     const counts = new Map<unknown, number>();

@@ -7,7 +7,7 @@ import { formatCount } from '../numbers';
 import { mayManage } from '../session';
 import type { MapFile } from './files';
 import { commandOf, sayNote } from './notes';
-import { idColumn, type FileContent, type Origin } from './read';
+import { idColumn, recordOf, type FileContent, type Origin } from './read';
 
 /** Max bytes of one request; the server takes more by default. */
 const BATCH = 2_000_000;
@@ -55,12 +55,12 @@ export function schemaOf(content: FileContent): Schema & Record<string, unknown>
   // The place has a name that no field has, as in crates/formats/src/infer/guess.rs. In an event it is the member `geometry`, whatever its name.
   const names = new Set([...Object.keys(ids), ...fields.map(({ name }) => name)]);
   const place = [content.place, 'geom', 'shape', 'place', '@geometry'].find((name) => !names.has(name)) ?? content.place;
-  const properties: Schema['properties'] = { [place]: { format: geometryFormat(features), 'x-ogc-role': 'primary-geometry' }, ...ids };
-  for (const { name, kind } of fields.filter((field) => field.name !== idColumn(content))) {
+  const ofFields = fields.filter((field) => field.name !== idColumn(content)).map(({ name, kind }): [string, Property] => {
     const format = kind === 'time' && dates(name) ? { type: 'string', format: 'date' } : TYPES[kind];
     const at = times.indexOf(name);
-    properties[name] = { ...format, ...(at < 0 ? {} : { 'x-ogc-role': ROLES[times.length - 1][at] }) };
-  }
+    return [name, { ...format, ...(at < 0 ? {} : { 'x-ogc-role': ROLES[times.length - 1][at] }) }];
+  });
+  const properties = recordOf<Property | undefined>([[place, { format: geometryFormat(features), 'x-ogc-role': 'primary-geometry' }], ...Object.entries(ids), ...ofFields]);
   return { $schema: 'https://json-schema.org/draft/2020-12/schema', type: 'object', ...ofRoot, properties };
 }
 
@@ -96,18 +96,32 @@ export function* bodiesOf(content: FileContent, bytes = BATCH, there: Schema = s
 
 const nameOf = (file: string): string => file.replace(/(\.(geo)?jsonl?|\.ndjson|\.csv|\.tsv|\.geojsons)+$/i, '').replace(/[^A-Za-z0-9_.-]+/g, '-').replace(/^[^A-Za-z0-9]+/, '').slice(0, 100) || 'events';
 
-/** A name for a load. `randomUUID` is not there on pages without TLS. */
-const newKey = (): string => Array.from(crypto.getRandomValues(new Uint32Array(4)), (word) => word.toString(16)).join('');
+/** Odd numbers, one for each word of a digest. */
+const PRIMES = [0x9e3779b1, 0x85ebca77, 0xc2b2ae3d, 0x27d4eb2f] as const;
 
-const keys = new WeakMap<FileContent, Map<string, string>>();
+/**
+ * Names the batches of a load, each by all that is sent up to its end, as crates/cli/src/load/digest.rs does: the same file has
+ * the same names, so that no event is stored twice. The server refuses a name with other events, and pages without TLS have no
+ * digest of the browser.
+ */
+export class Digest {
+  private words: number[] = [...PRIMES];
+  private count = 0;
 
-/** The name of the load of a file into a collection: one while the page lives, so that a repeated load stores no event twice. */
-export function keyOf(content: FileContent, collection: string): string {
-  const own = keys.get(content) ?? new Map<string, string>();
-  keys.set(content, own);
-  const key = own.get(collection) ?? newKey();
-  own.set(collection, key);
-  return key;
+  /** The idempotency key of the next batch. */
+  key(body: string): string {
+    let [a, b, c, d] = this.words;
+    for (let i = 0; i <= body.length; i++) {
+      // A 0 ends a batch.
+      const code = i < body.length ? body.charCodeAt(i) : 0;
+      a = Math.imul(((a ^ code) << 13) | ((a ^ code) >>> 19), PRIMES[0]);
+      b = Math.imul(((b ^ code) << 13) | ((b ^ code) >>> 19), PRIMES[1]);
+      c = Math.imul(((c ^ code) << 13) | ((c ^ code) >>> 19), PRIMES[2]);
+      d = Math.imul(((d ^ code) << 13) | ((d ^ code) >>> 19), PRIMES[3]);
+    }
+    this.words = [a, b, c, d];
+    return `map:${this.words.map((word) => (word >>> 0).toString(16).padStart(8, '0')).join('')}:${this.count++}`;
+  }
 }
 
 /** What a batch was refused for, with the places that its events have in the file; `before` events were in earlier batches. */
@@ -153,15 +167,23 @@ async function removeEmpty(empty: Map<string, string>, signal: AbortSignal): Pro
 /** Without a refusal it is not known whether the events were written. */
 const isRefusal = (error: unknown): boolean => error instanceof api.Problem && error.status >= 400 && error.status < 500;
 
-/** Loads a file. With the same key it may be repeated: what is there already is not written again. `empty` has the collections that were made for it and hold nothing, with their tags. */
-async function load(file: MapFile, name: string, fresh: boolean, key: string, empty: Map<string, string>, said: (done: number) => void, signal: AbortSignal): Promise<number> {
+/** Events of a load that are in the collection. */
+interface Loaded {
+  readonly written: number;
+  /** Those of them that an earlier load wrote. */
+  readonly before: number;
+}
+
+/** Loads a file. It may be repeated: what is there already is not written again. `empty` has the collections that were made for it and hold nothing, with their tags. */
+async function load(file: MapFile, name: string, fresh: boolean, empty: Map<string, string>, said: (done: number) => void, signal: AbortSignal): Promise<Loaded> {
   const path = api.collectionPath(name);
   const tag = fresh ? await makeFor(file.content, path, signal) : null;
   if (tag !== null) empty.set(name, tag);
-  let [written, sent, n] = [0, 0, 0];
+  let [written, before, sent] = [0, 0, 0];
+  const digest = new Digest();
   const schema = fresh ? schemaOf(file.content) : await schemaAt(path, signal);
   for (const body of bodiesOf(file.content, BATCH, schema)) {
-    const headers = { 'content-type': 'application/x-ndjson', 'idempotency-key': `${key}-${n++}` };
+    const headers = { 'content-type': 'application/x-ndjson', 'idempotency-key': digest.key(body) };
     const answered = api.call(`${path}/items`, signal, { method: 'POST', headers, body }).catch((error: unknown) => {
       if (!(error instanceof api.Problem)) throw error;
       throw new api.Problem(error.title, inFile(error.detail, file.content.origin, sent), error.status, error.field);
@@ -169,16 +191,21 @@ async function load(file: MapFile, name: string, fresh: boolean, key: string, em
     const answer = (await (await answered).json()) as { written: number; duplicates: number };
     empty.delete(name);
     written += answer.written + answer.duplicates;
+    before += answer.duplicates;
     sent += body.split('\n').length;
     said(written);
   }
-  return written;
+  return { written, before };
 }
+
+/** What a load has done. */
+export const sayLoaded = ({ written, before }: Loaded, into: string): string =>
+  before < written ? `${formatCount(written - before)} events written to ${into}${before ? `; ${formatCount(before)} were in already` : ''}` : `Already loaded: ${into} has got these events, and none is written again`;
 
 /** Why a file was not loaded, with the events of it that are in the collection `into`, and the collections that were made for it and stay. */
 export function sayFailure(error: unknown, made: ReadonlyMap<string, string>, origin: string, written: number, into: string): string {
   const why = error instanceof Error ? error.message : String(error);
-  const kept = written ? [`${formatCount(written)} events are in ${into} already, and stay: Load does not write them again, a corrected file would`] : [];
+  const kept = written ? [`${formatCount(written)} events are in ${into} already, and stay: Load does not write them again, also if the file is corrected after them`] : [];
   const left = isRefusal(error) ? [...made.keys()].map((name) => `The collection ${name} is made, and stays: meridian drop ${name} --url ${origin} removes it`) : [];
   return [why, ...kept, ...left].join('. ');
 }
@@ -230,10 +257,15 @@ export async function askToLoad(app: App, file: MapFile): Promise<void> {
       done = written;
       state.textContent = `${formatCount(done)} of ${formatCount(total)} written`;
     };
-    load(file, into, fresh, keyOf(file.content, into), empty, said, stop.signal).then(
-      (written) => {
+    load(file, into, fresh, empty, said, stop.signal).then(
+      (loaded) => {
+        if (loaded.before === loaded.written) {
+          go.disabled = false;
+          state.textContent = sayLoaded(loaded, into);
+          return;
+        }
         dialog.close();
-        toast(`${formatCount(written)} events written to ${into}`);
+        toast(sayLoaded(loaded, into));
         location.hash = `c=${encodeURIComponent(into)}`;
         location.reload();
       },

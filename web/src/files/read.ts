@@ -57,6 +57,9 @@ const ID = /^(id|fid|@id)$/i;
 
 type Row = Record<string, unknown>;
 
+/** An object of these members alone: a name such as `__proto__` or `constructor` is one like others. */
+export const recordOf = <T>(members: Iterable<readonly [string, T]>): Record<string, T> => Object.setPrototypeOf(Object.fromEntries(members), null) as Record<string, T>;
+
 /** What a text says of its events besides their values. */
 interface Form {
   /** Whether values are cells of a table. */
@@ -131,7 +134,7 @@ function ofRows(rows: readonly Row[], columns: readonly string[], form: Form): F
   let misplaced = '';
   for (const [i, row] of rows.entries()) {
     const geometry = placeOf(row, used, areObjects);
-    const properties = Object.fromEntries(Object.entries(row).filter(([name]) => !used.includes(name)));
+    const properties = recordOf(Object.entries(row).filter(([name]) => !used.includes(name)));
     if (typeof geometry !== 'string') {
       features.push({ type: 'Feature', geometry, properties });
       places.push(numbers[i]);
@@ -228,8 +231,8 @@ function ofFeatures(list: readonly Feature[], placeless: number, id: FileContent
   const texts = new Set(timed.filter(({ name, values }) => !times.includes(name) && !areInstants(values, inUtc)).map(({ name }) => name));
   const fields = found.map(({ name, kind }): FileField => ({ name, kind: texts.has(name) ? 'text' : kind }));
   const features = list.map((feature): Feature => {
-    const given = (feature.properties ?? {});
-    const properties = Object.fromEntries(fields.map(({ name, kind }) => [name, valueAs(given[name], kind, cells, inUtc)] as const).filter(([, value]) => value !== undefined));
+    const given = recordOf<unknown>(Object.entries(feature.properties ?? {}));
+    const properties = recordOf(fields.map(({ name, kind }) => [name, valueAs(given[name], kind, cells, inUtc)] as const).filter(([, value]) => value !== undefined));
     return { type: 'Feature', ...(feature.id === undefined ? {} : { id: feature.id }), geometry: feature.geometry, properties };
   });
   const rounded = (name: string, values: readonly unknown[]): Note | undefined => {
@@ -369,7 +372,7 @@ function parseTable(text: string): FileContent {
     const unnamed = columns.findIndex((name, i) => !name && values[i].trim());
     if (unnamed >= 0) throw new Error(`Line ${line}: a value in column ${unnamed + 1}, which has no name in the header`);
     if (rows.length > EVENTS_MAX) return;
-    rows.push(Object.fromEntries(columns.flatMap((name, i) => (name ? [[name, values[i]]] : []))));
+    rows.push(recordOf(columns.flatMap((name, i) => (name ? [[name, values[i]] as const] : []))));
     lines.push(line);
   }, separator);
   const named = columns.filter((name) => name);
@@ -380,10 +383,10 @@ function parseTable(text: string): FileContent {
 }
 
 /** Kinds that `meridian load` reads and the browser does not: by the ending of the name. */
-const ENDINGS: Record<string, string> = {
+const ENDINGS = recordOf<string>(Object.entries({
   gpx: 'GPX', kml: 'KML', kmz: 'KMZ', shp: 'Shapefile', dbf: 'Shapefile', shx: 'Shapefile', gpkg: 'GeoPackage', fgb: 'FlatGeobuf', nmea: 'NMEA', parquet: 'GeoParquet', geoparquet: 'GeoParquet',
   arrow: 'Arrow', arrows: 'Arrow', feather: 'Arrow', zip: 'zip', gz: 'gzip', zst: 'zstd',
-};
+}));
 
 /** The same by the first characters, and by what an XML document is. */
 const MAGIC = { 'SQLite format 3': 'GeoPackage', 'fgb\u0003': 'FlatGeobuf', PAR1: 'GeoParquet', ARROW1: 'Arrow', 'PK\u0003\u0004': 'zip' } as const;

@@ -2,6 +2,7 @@
 import type { Feature } from 'geojson';
 import type { Field, FieldKind } from '../api';
 import { conditionsOf, type Condition, type Operator } from '../filter/conditions';
+import { isTime } from './times';
 
 const DAY = 86_400_000;
 const ISO = /^(\d{4}-\d\d-\d\d)(?:[Tt ](\d\d)(?::?(\d\d)(?::?(\d\d)(?:[.,](\d{1,9}))?)?)?(?:[Zz]|([+-]\d\d)(?::?(\d\d))?)?)?$/;
@@ -44,7 +45,7 @@ function compares(operator: Operator, first: number, last: number): ((value: num
 function valueTest({ field, operator, value }: Condition, kind: FieldKind): Test {
   const wrong = (expected: string): Error => new Error(`${field}: '${value}' where ${expected} was expected`);
   if (kind === 'int' || kind === 'float' || kind === 'time') {
-    const first = kind === 'time' ? instantOf(value) : value.trim() ? Number(value) : NaN;
+    const first = kind === 'time' ? (isTime(value) ? instantOf(value) : NaN) : value.trim() ? Number(value) : NaN;
     if (!Number.isFinite(first)) throw wrong(kind === 'time' ? 'a time such as 2026-01-31 or 2026-01-31T12:00:00Z' : 'a number');
     // A date is all instants of its day, to the microsecond.
     const holds = compares(operator, first, kind === 'time' && value.length === 10 ? first + DAY - 0.001 : first);

@@ -46,7 +46,7 @@ export const areInstants = (values: readonly string[], inUtc: boolean): boolean 
 /** A time as the server takes it. A date stays one, unless the file is read in UTC. A leap second is the second before, which browsers can show. */
 export function timeOf(value: string, inUtc: boolean): string {
   if (value.length === 10) return inUtc ? `${value}T00:00:00Z` : value;
-  return `${value.replace(/[t ]/, 'T').replace(/(T\d\d:\d\d):60/, '$1:59')}${isZoned(value) ? '' : 'Z'}`;
+  return `${value.replace(/[t ]/, 'T').replace(/(T\d\d:?\d\d:?)60/, (_, minute: string) => `${minute}59`)}${isZoned(value) ? '' : 'Z'}`;
 }
 
 /** The names of one instant, or of start and end; empty where no column is surely the time. An instant has a value in each event. */

@@ -17,6 +17,8 @@ export class Legend {
   private values: readonly ValueCount[] | null = null;
   private parts: LegendPart[] = [];
   private live: LiveInput | null = null;
+  /** Events that the scales are from while it plays; Infinity where they are from before. */
+  private scaled = Infinity;
 
   constructor(
     private readonly app: App,
@@ -89,13 +91,17 @@ export class Legend {
     const events = picture.inView().map(({ properties }) => properties);
     const numbers = (name: string): number[] => (name ? events.map((one) => one[name] as unknown).filter((value) => typeof value === 'number') : []);
     const valued = kind === 'value' ? events.filter((one) => one[field] !== undefined && one[field] !== null).length : numbers(field).length;
-    // While it plays, a colour keeps its value.
-    if (!active || !this.playing()) {
-      const stops = kind === 'number' ? valueStops(numbers(field)) : null;
-      const ends = about.sized ? valueStops(numbers(sized)) : null;
-      const scale = kind === 'value' ? top && { field, values: top.map(({ value }) => value) } : stops && { field, stops };
-      picture.setScale(scale ?? null, ends && { field: sized, low: ends[0], high: ends[ends.length - 1] });
-    }
+    const stops = kind === 'number' ? valueStops(numbers(field)) : null;
+    const ends = about.sized ? valueStops(numbers(sized)) : null;
+    const color = (kind === 'value' ? top && { field, values: top.map(({ value }) => value) } : stops && { field, stops }) ?? null;
+    const size = ends && { field: sized, low: ends[0], high: ends[ends.length - 1] };
+    const plays = active && this.playing();
+    // While it plays, a colour keeps its value. After a surface there is none: it is from the first events, and from twice as many once they come.
+    const lacks = picture.scale?.field !== (kind ? field : undefined);
+    const renews = !plays || events.length > 2 * this.scaled;
+    picture.setScale(renews || lacks ? color : picture.scale, renews || picture.size?.field !== (about.sized ? sized : undefined) ? size : picture.size);
+    if (!plays) this.scaled = Infinity;
+    else if (renews || lacks) this.scaled = events.length;
     return { ...about, surface: picture.stops(), averages: picture.averages(), without: picture.without, strength: picture.strength, events: picture.showsEvents, scale: picture.scale, size: picture.size, valued, lacking: field ? events.length - valued : 0, fades: '' };
   }
 }

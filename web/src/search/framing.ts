@@ -1,5 +1,5 @@
 // What the map of a search shows: all results, until the user moves it. From then on the page says how many are outside.
-import { boxOf, positionsOf, type Bbox } from '../frame';
+import { boxOf, partsOf, type Bbox } from '../frame';
 import { anchorOf } from '../results';
 import type { LngLat } from '../shapes';
 import type { Result } from './run';
@@ -13,19 +13,15 @@ export function inSight([lng, lat]: LngLat, [west, south, east, north]: Viewport
   return lng + 360 * Math.ceil((west - lng) / 360) <= east;
 }
 
-/** Positions along a box, close enough to each other that no gap of longitude seems to be in it. */
-function along([west, south, east, north]: Bbox): LngLat[] {
-  const steps = Math.ceil((east - west) / 2);
-  const lngs = Array.from({ length: steps + 1 }, (_, i) => (steps ? west + ((east - west) * i) / steps : west));
-  return lngs.flatMap((lng): LngLat[] => [[lng, south], [lng, north]]);
-}
+/** A box as one part of what is to be seen, which is in all columns of it. */
+const cornersOf = ([west, south, east, north]: Bbox): readonly LngLat[] => [[west, south], [east, north]];
 
 /** Mercator ends here: no map shows a place beyond it. */
 const EDGE = 85.05;
 
 export class Framing {
-  /** Positions along the boxes of what is to be seen: the area of the search, and its results. */
-  private positions: LngLat[] = [];
+  /** The boxes of what is to be seen: the area of the search, and its results. */
+  private parts: (readonly LngLat[])[] = [];
   private anchors: LngLat[] = [];
   private taken = 0;
   /** Whether the user has moved the map since the search began. */
@@ -33,7 +29,7 @@ export class Framing {
 
   /** A new search; `area` is where it asks, if it says. */
   begin(area: Bbox | null): void {
-    this.positions = area ? along(area) : [];
+    this.parts = area ? [cornersOf(area)] : [];
     this.anchors = [];
     this.taken = 0;
     this.moved = false;
@@ -46,7 +42,7 @@ export class Framing {
       const at = anchorOf(feature.geometry);
       if (!at) continue;
       this.anchors.push(at);
-      this.positions.push(...along(boxOf(positionsOf(feature.geometry))));
+      this.parts.push(cornersOf(boxOf(partsOf(feature.geometry))));
     }
     this.taken = results.length;
     return String(this.box()) !== before;
@@ -54,7 +50,7 @@ export class Framing {
 
   /** The box of all that is to be seen; null of nothing. */
   box(): Bbox | null {
-    return this.positions.length ? boxOf(this.positions) : null;
+    return this.parts.length ? boxOf(this.parts) : null;
   }
 
   /** Results with a place that are not in sight. */

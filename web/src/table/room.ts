@@ -29,7 +29,7 @@ export class TableRoom {
   clear(): void {
     this.rows?.close();
     this.rows = null;
-    this.table.show(null, [], '', false);
+    this.table.show(null, [], '');
     $('rows').textContent = '';
     $('no-rows').hidden = true;
   }
@@ -68,7 +68,7 @@ export class TableRoom {
       );
       this.rows = rows;
       $('table-scroll').classList.remove('waiting');
-      this.table.show(rows, chosenColumns(columnsOf(schema, app.view().field), app.view().columns), sort, !near);
+      this.table.show(rows, chosenColumns(columnsOf(schema, app.view().field), app.view().columns), sort, near ? 'nearest first' : '');
       this.refresh();
     });
   }

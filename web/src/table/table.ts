@@ -25,6 +25,7 @@ export class EventTable {
   private readonly table = $<HTMLTableElement>('table');
   private rows: Rows | null = null;
   private columns: readonly Column[] = [];
+  private order = '';
   private chosen = '';
   /** Row that the keyboard is on. */
   private at = 0;
@@ -36,17 +37,18 @@ export class EventTable {
     this.table.addEventListener('keydown', (e) => this.key(e));
   }
 
-  /** Shows rows from their first one on. Null empties the table. */
-  show(rows: Rows | null, columns: readonly Column[], sort: string, sortable: boolean): void {
+  /** Shows rows from their first one on. Null empties the table. `order` names an order that no column gives: then none can be chosen. */
+  show(rows: Rows | null, columns: readonly Column[], sort: string, order = ''): void {
     const same = columns.map(({ name }) => name).join() === this.columns.map(({ name }) => name).join();
     this.rows = rows;
     this.columns = columns;
+    this.order = order;
     this.at = 0;
     this.first = -1;
     this.room.scrollTop = 0;
     if (!rows) return this.table.replaceChildren();
     const head = make('tr');
-    for (const column of columns) head.append(this.heading(column, sort, sortable));
+    for (const column of columns) head.append(this.heading(column, sort));
     head.append(make('th', '', 'id', { scope: 'col' }));
     const header = make('thead');
     header.append(head);
@@ -56,10 +58,10 @@ export class EventTable {
     this.draw();
   }
 
-  private heading(column: Column, sort: string, sortable: boolean): HTMLElement {
+  private heading(column: Column, sort: string): HTMLElement {
     const way = sort === column.name ? 'ascending' : sort === `-${column.name}` ? 'descending' : 'none';
     const cell = make('th', column.numeric ? 'number' : '', '', { scope: 'col', 'aria-sort': way });
-    if (!sortable || !column.sortable) {
+    if (this.order || !column.sortable) {
       cell.textContent = column.title;
       cell.removeAttribute('aria-sort');
       return cell;
@@ -172,7 +174,8 @@ export class EventTable {
   private sayRange(sight: number): void {
     const total = this.rows?.total ?? 0;
     const last = Math.min(total, this.top + Math.max(1, sight - 1));
-    $('rows').textContent = total ? `${formatCount(Math.min(this.top + 1, total))}–${formatCount(last)} of ${formatCount(total)}` : '';
+    const order = this.order && `, ${this.order}`;
+    $('rows').textContent = total ? `${formatCount(Math.min(this.top + 1, total))}–${formatCount(last)} of ${formatCount(total)}${order}` : '';
   }
 
   private rowAt(index: number): HTMLElement | null {
