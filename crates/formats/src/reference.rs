@@ -105,7 +105,8 @@ mod tests {
     fn wgs_84_is_known_in_every_spelling_and_nothing_else_is() {
         let esri = r#"GEOGCS["GCS_WGS_1984",DATUM["D_WGS_1984",SPHEROID["WGS_1984",6378137.0,298.257223563]],PRIMEM["Greenwich",0.0],UNIT["Degree",0.0174532925199433]]"#;
         let ogc = r#"GEOGCS["WGS 84",DATUM["WGS_1984",SPHEROID["WGS 84",6378137,298.257223563,AUTHORITY["EPSG","7030"]],AUTHORITY["EPSG","6326"]],PRIMEM["Greenwich",0,AUTHORITY["EPSG","8901"]],UNIT["degree",0.0174532925199433],AUTHORITY["EPSG","4326"]]"#;
-        let ensemble = r#"GEOGCRS["WGS 84",ENSEMBLE["World Geodetic System 1984 ensemble"],CS[ellipsoidal,3],ID["EPSG",4979]]"#;
+        let ensemble =
+            r#"GEOGCRS["WGS 84",ENSEMBLE["World Geodetic System 1984 ensemble"],CS[ellipsoidal,3],ID["EPSG",4979]]"#;
         let named = ["EPSG:4326", "OGC:CRS84", "EPSG:4979", "urn:ogc:def:crs:EPSG::4979", "OGC:CRS84h"];
         for good in ["", " ", esri, ogc, ensemble].into_iter().chain(named) {
             assert_eq!(check_wkt(good), Ok(()), "{good}");

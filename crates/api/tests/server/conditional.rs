@@ -169,9 +169,8 @@ fn a_compressed_response_has_a_tag_of_its_own_that_conditions_know() {
     let own = tag_of(&server, "/collections/g/items/a");
     for (path, plain, coded) in [("/openapi.json", &plain, &tag), ("/collections/g/items/a", &own, &own)] {
         for coding in ["gzip", "identity", "br"] {
-            let ask = |more: &[(&str, &str)]| {
-                server.ask("GET", path, &[&[("accept-encoding", coding)], more].concat(), b"")
-            };
+            let ask =
+                |more: &[(&str, &str)]| server.ask("GET", path, &[&[("accept-encoding", coding)], more].concat(), b"");
             // That of the response that a cache would have received instead.
             let whole = ask(&[]).header("etag").to_owned();
             for named in [&**coded, plain, &format!("{coded}, {plain}"), &format!("W/{plain}"), "*"] {

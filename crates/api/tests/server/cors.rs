@@ -181,13 +181,9 @@ fn a_listed_page_reads_why_a_head_is_refused() {
     let long = format!("/{}", "x".repeat(65_600));
     let many: String = (0..120).map(|n| format!("X-{n}: 1\r\n")).collect();
     let large = format!("X-Long: {}\r\n", "x".repeat(100 << 10));
-    for (target, fields, status) in [
-        (&*long, "", 414),
-        ("/", &*many, 431),
-        ("/", &*large, 431),
-        ("/", "Bad Name: 1\r\n", 400),
-        ("/a>b", "", 400),
-    ] {
+    for (target, fields, status) in
+        [(&*long, "", 414), ("/", &*many, 431), ("/", &*large, 431), ("/", "Bad Name: 1\r\n", 400), ("/a>b", "", 400)]
+    {
         let ask = |origin: &str| {
             raw(&server, format!("GET {target} HTTP/1.1\r\nHost: localhost\r\nOrigin: {origin}\r\n{fields}\r\n"))
         };

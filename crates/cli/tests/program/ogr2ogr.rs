@@ -179,6 +179,9 @@ fn line_of(said: &str) -> String {
     line[start.unwrap()..].replace("EPSG:CODE", "EPSG:25832")
 }
 
+/// A file to load or `-`, the file on standard input, the options, and words of the line that is printed.
+type Case<'a> = (&'a str, Option<&'a str>, &'a [&'a str], &'a [&'a str]);
+
 #[test]
 fn the_command_names_the_layer_the_archive_and_the_decompressed_file() {
     need("ogr2ogr", "gdal-bin");
@@ -210,7 +213,7 @@ fn the_command_names_the_layer_the_archive_and_the_decompressed_file() {
     }
     std::fs::copy(here("two.csv.gz"), here("packed.csv")).unwrap();
     let rivers = ["--layer", "it's rivers"];
-    let cases: &[(&str, Option<&str>, &[&str], &[&str])] = &[
+    let cases: &[Case<'_>] = &[
         ("my layers.gpkg", None, &rivers, &["converted.fgb '", "my layers.gpkg' 'it'\\''s rivers'"]),
         ("my layers.gpkg.gz", None, &rivers, &["gunzip -k '", "my layers.gpkg' 'it"]),
         ("layers.gml", None, &[], &["converted.gpkg "]),
