@@ -148,6 +148,66 @@ def test_closing_a_stream_ends_a_wait_in_another_thread() -> None:
             hold.set()
 
 
+def test_closing_batches_ends_a_read_in_another_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Nothing is read ahead, so that the first batch arrives.
+    monkeypatch.setattr("meridian._arrow.READ_BYTES", 1)
+    # The server is silent amid the answer, and the client would wait for its `timeout`.
+    head, part, hold = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", arrow_bytes()[:200_000], threading.Event()
+    with Stub(lambda *_: head + f"{len(part):x}\r\n".encode() + part + b"\r\n", hold) as stub:
+        try:
+            batches, ends = client(stub, timeout=600.0)["x"].query().batches(), []
+
+            def read() -> None:
+                try:
+                    ends.append(list(batches))
+                except meridian.BrokenOff as error:
+                    ends.append(str(error))
+
+            reading, closing = threading.Thread(target=read, daemon=True), threading.Thread(target=batches.close, daemon=True)
+            reading.start()
+            # Where it waits, the buffer is held.
+            reading.join(timeout=0.3)
+            closing.start()
+            for thread in (closing, reading):
+                thread.join(timeout=30)
+                assert not thread.is_alive()
+            assert ends == ["the answer broke off: it was closed before its end"]
+        finally:
+            hold.set()
+
+
+def test_the_plain_text_of_a_refusal_is_its_detail() -> None:
+    said = response("400 Bad Request", b"This port speaks TLS:\x1b use https, not http.\nmore\n", "Content-Type: text/plain; charset=utf-8")
+    with Stub(lambda *_: said) as stub, pytest.raises(meridian.Invalid) as refused:
+        client(stub).version()
+    assert refused.value.detail == "This port speaks TLS: use https, not http."
+    for other in (response("400 Bad Request", b"<p>x", "Content-Type: text/html"), response("400 Bad Request", b"\n", "Content-Type: text/plain")):
+        with Stub(lambda *_: other) as stub, pytest.raises(meridian.Invalid, match="no problem details"):
+            client(stub).version()
+    long = response("502 Bad Gateway", b"x" * 100_000, "Content-Type: text/plain")
+    with Stub(lambda *_: long) as stub, pytest.raises(meridian.Problem) as cut:
+        client(stub).version()
+    assert cut.value.status == 502 and len(cut.value.detail) == 500
+
+
+def test_a_name_that_an_address_resolves_is_refused() -> None:
+    with Stub(lambda *_: response("200 OK", b"{}")) as stub:
+        db = client(stub)
+        for name in (".", ".."):
+            for act in (db[name].describe, lambda: db["x"].get(name), lambda: db.drop(name), lambda: db[name].query().batches()):
+                with pytest.raises(ValueError, match="names nothing"):
+                    act()
+        with pytest.raises(ValueError, match="names nothing"):
+            db.drop("")
+        assert stub.heads == []
+
+
+@pytest.mark.parametrize("kind", [meridian.Batches, meridian.Database, meridian.Packets, meridian.Results, meridian.Search, meridian.Stream])
+def test_a_block_with_one_has_its_type(kind: Any) -> None:
+    for name in ("__enter__", "__aenter__"):
+        assert not hasattr(kind, name) or getattr(kind, name).__annotations__["return"] == "Self"
+
+
 def test_messages_arrive_in_any_pieces() -> None:
     text = 'id: 1\n\n: x\nid: 2\nevent: end\ndata: {"a":\ndata: "ü"}\n\ndata: last\n\n'.encode()
     for size in (1, 2, 7, 1_000):

@@ -125,7 +125,11 @@ def test_near_and_nearest(quakes: meridian.Collection, oracle: list[dict[str, An
     ordered = sorted((distance(139.69, 35.69, e), e["id"]) for e in oracle)
     within = quakes.query(near=(139.69, 35.69, 300_000)).to_arrow()
     assert ids(within) == [id for far, id in ordered if far <= 300_000]
-    assert ids(quakes.query(nearest=(139.69, 35.69, 7)).to_arrow()) == [id for _, id in ordered[:7]]
+    nearest = quakes.query(nearest=(139.69, 35.69, 7))
+    assert ids(nearest.to_arrow()) == [id for _, id in ordered[:7]]
+    for number in (nearest.count, nearest.aggregate, nearest.density, nearest.tracks):
+        with pytest.raises(ValueError, match="nearest is for events"):
+            number()
 
 
 def test_order_and_columns(quakes: meridian.Collection, oracle: list[dict[str, Any]]) -> None:
@@ -207,6 +211,20 @@ def test_without_groups_an_aggregate_has_the_same_columns(quakes: meridian.Colle
     assert nothing.num_rows == 0 < something.num_rows and nothing.column_names == something.column_names
     [row] = quakes.aggregate("median(mag)", "top(type,2)", filter="mag > 99").to_pylist()
     assert row == {"median(mag)": None, "error(median(mag))": 0.0, "top(type,2)": [], "error(top(type,2))": 0.0}
+
+
+def test_types_do_not_depend_on_what_matches(db: meridian.Database, quakes: meridian.Collection) -> None:
+    whole = ["max(mag)", "min(nst)", "percentile(nst, 95)", "top(nst,1)"]
+    functions = ["count", "avg(nst)", "sum(mag)", *whole, "distinct(net)", "top(type, 2)"]
+    for by in (None, "net", "nst", ["net", "nst"]):
+        tables = [quakes.aggregate(*functions, by=by, filter=filter) for filter in ("mag > 99", "mag > 7")]
+        assert tables[0].schema == tables[1].schema
+        assert pa.concat_tables(tables).num_rows == sum(table.num_rows for table in tables)
+    schema = quakes.aggregate(*whole, filter="mag > 99").schema
+    assert [schema.field(name).type for name in whole[:3]] == [pa.float64(), pa.int64(), pa.int64()]
+    assert schema.field("top(nst,1)").type.value_type.field("value").type == pa.int64()
+    none, some = (db["ships"].tracks(filter=filter) for filter in ("sog_kn > 1000", "sog_kn > 20"))
+    assert none.schema == some.schema and none.num_rows == 0 < pa.concat_tables([none, some]).num_rows
 
 
 def test_fields_with_unusual_names_and_events_without_a_start(made: Any) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
+import uuid
 from collections.abc import Callable
 from typing import Any
 
 import geopandas
 import meridian
+import numpy
 import pandas
 import polars
 import pyarrow as pa
@@ -165,6 +167,66 @@ def test_a_schema_from_a_frame_takes_the_frame(made: Make) -> None:
         meridian.schema_of(table(), time="when")
 
 
+def test_a_schema_is_of_what_can_be_kept(made: Make) -> None:
+    columns = {"n": [3, 1, 3], "x": [0.5, None, 0.5], "on": [dt.datetime(2026, 1, 1, tzinfo=UTC)] * 3, "word": ["a", None, "b"]}
+    coded = pa.table({name: pa.array(values).dictionary_encode() for name, values in columns.items()})
+    for data in (coded, coded.to_reader(), pandas.DataFrame(columns).astype("category")):
+        described = meridian.schema_of(coded if isinstance(data, pa.RecordBatchReader) else data)
+        assert [field["type"] for field in described["properties"].values()] == ["integer", "number", "string", "string"]
+        boats = made(described)
+        boats.append(data)
+        assert sorted(boats.query().to_arrow().column("n").to_pylist()) == [1, 3, 3]
+    words = pa.array([["a"], [], None], pa.list_(pa.large_string()))
+    assert made(meridian.schema_of(pa.table({"words": words}))).append(pa.table({"words": words})).written == 3
+    one = decimal.Decimal(1)
+    for kept_by_none in (pa.array([[1]]), pa.array([one], pa.decimal256(50, 2)), pa.array([b"x"]), pa.array([{"a": 1}])):
+        with pytest.raises(ValueError, match="column 'c': .* cannot be kept"):
+            meridian.schema_of(pa.table({"c": kept_by_none}))
+
+
+def test_values_of_dictionaries(made: Make) -> None:
+    boats = made(SCHEMA)
+    seen = columns()["seen"][0]
+    nothing = (None, float("nan"), pandas.NA, pandas.NaT, numpy.float32("nan"), numpy.datetime64("NaT"), decimal.Decimal("NaN"))
+    boats.append([{"id": f"none {n}", "seen": seen, "crew": value, "ship": value} for n, value in enumerate(nothing)])
+    assert boats.query(filter="crew IS NULL AND ship IS NULL").count() == len(nothing)
+    scalars = {"crew": numpy.int32(7), "speed": numpy.float32(0.5), "ship": numpy.str_("s"), "tags": numpy.array(["x", "y"])}
+    named = uuid.UUID(int=7)
+    boats.append([{"id": named, "seen": pandas.Timestamp(seen), "place": Point(4, 52), **scalars}])
+    boats.append([{"type": "Feature", "id": "f", "geometry": Point(), "properties": {"seen": seen, "ship": decimal.Decimal("1.50")}}])
+    found = {event["id"]: event for event in boats.query()}
+    assert found[str(named)]["geometry"] == {"type": "Point", "coordinates": [4, 52]}
+    stored = found[str(named)]["properties"]
+    assert [stored[name] for name in ("crew", "speed", "ship", "tags")] == [7, 0.5, "s", ["x", "y"]]
+    assert found["f"]["geometry"] is None and found["f"]["properties"]["ship"] == "1.50"
+    for value in (b"x", object(), dt.timedelta(1), numpy.timedelta64(1, "ns"), {"a", "b"}, 1j):
+        for event in ({"id": "bad", "seen": seen, "ship": value}, {"type": "Feature", "properties": {"ship": [value]}}):
+            with pytest.raises(TypeError, match=f"ship: a {type(value).__name__} cannot be appended"):
+                boats.append([event])
+    with pytest.raises(ValueError, match="speed: inf"):
+        boats.append([{"id": "bad", "seen": seen, "speed": float("inf")}])
+    assert len(boats) == len(nothing) + 2
+
+
+def test_mistakes_are_counted_over_all_parts(made: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("meridian.collection.ROWS", 4)
+    monkeypatch.setattr("meridian.collection.BYTES", 150)
+    boats = made({"properties": {"id": {"type": "string", "x-ogc-role": "id"}, "n": {"type": "integer"}}})
+    events: list[dict[str, Any]] = [{"id": f"{n}".zfill(40), "n": n} for n in range(8)]
+    # The second half of the second part.
+    events[6]["n"], events[7]["n"] = "line 1", 1.5
+    with pytest.raises(meridian.Invalid) as caught:
+        boats.append(events)
+    assert caught.value.line == 7 and [mistake["line"] for mistake in caught.value.details["errors"]] == [7, 8]
+    assert 'first: line 7: n: the text "line 1"' in str(caught.value) and len(boats) == 6
+    boats.delete(filter="TRUE")
+    monkeypatch.setattr("meridian.collection.BYTES", 1 << 20)
+    events[6], events[7] = {"id": "x", "n": 1}, {"id": "x", "n": 2}
+    with pytest.raises(meridian.Invalid, match="feature 8: .* of event 7:") as again:
+        boats.append(pa.Table.from_pylist(events))
+    assert again.value.details["feature"] == 8 == again.value.details["errors"][0]["feature"]
+
+
 def test_data_in_place_of_a_schema_is_named(made: Make) -> None:
     for data in (table(), pandas.DataFrame(columns()), polars.DataFrame(columns())):
         with pytest.raises(TypeError, match=rf"a {type(data).__name__} is no schema: .*meridian\.schema_of\(data\)"):
@@ -191,6 +253,8 @@ def test_a_key_says_what_was_stored(made: Make) -> None:
     with pytest.raises(meridian.Invalid) as caught:
         boats.append(table().slice(0, 2), key="load-17")
     assert caught.value.kind == "key-reused"
+    with pytest.raises(ValueError, match="key: "):
+        boats.append(table(), key="")
 
 
 def test_large_parts_are_halved(made: Make, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,7 +13,11 @@ import urllib3
 from urllib3.response import BaseHTTPResponse
 
 from ._engine import EngineResponse
+from ._http import end
 from .errors import BrokenOff
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 STREAM = "application/vnd.apache.arrow.stream"
 GEOARROW = {
@@ -21,6 +25,8 @@ GEOARROW = {
     b"ARROW:extension:metadata": b'{"crs":"OGC:CRS84","crs_type":"authority_code"}',
 }
 READ_BYTES = 1 << 20
+BROKEN = (urllib3.exceptions.HTTPError, pa.ArrowException, OSError, ValueError, AttributeError)
+"""What a read raises: of an answer that ends early, and of one that another thread closes, whose parts are gone then."""
 
 
 class Batches:
@@ -34,6 +40,7 @@ class Batches:
 
     def __init__(self, answer: BaseHTTPResponse) -> None:
         self._answer = answer
+        self._closed = False
         try:
             self._reader = pa.ipc.open_stream(_source(answer))
         except (urllib3.exceptions.HTTPError, pa.ArrowException, OSError) as error:
@@ -50,25 +57,31 @@ class Batches:
         except StopIteration:
             self._finish()
             raise
-        except (urllib3.exceptions.HTTPError, pa.ArrowException, OSError, ValueError) as error:
-            self.close()
-            raise BrokenOff(f"the answer broke off: {error}") from error
+        except BROKEN as error:
+            raise self._broken(error) from error
 
     def _finish(self) -> None:
         # The last bytes say that the answer is complete, and free the connection for the next request.
         try:
             self._answer.read()
-        except urllib3.exceptions.HTTPError as error:
-            self.close()
-            raise BrokenOff(f"the answer broke off: {error}") from error
+        except BROKEN as error:
+            raise self._broken(error) from error
+        if self._closed:
+            raise self._broken()
         self._answer.release_conn()
+
+    def _broken(self, error: Exception | None = None) -> BrokenOff:
+        why = "it was closed before its end" if self._closed else error
+        self.close()
+        return BrokenOff(f"the answer broke off: {why}")
 
     def close(self) -> None:
-        """Ends the answer; the server stops its work on it."""
-        self._answer.close()
+        """Ends the answer, also while another thread reads it; the server stops its work on it."""
+        self._closed = True
+        end(self._answer)
         self._answer.release_conn()
 
-    def __enter__(self) -> Batches:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -85,11 +98,21 @@ def _source(answer: BaseHTTPResponse) -> Any:
 
 
 def body(table: pa.Table) -> bytes:
-    """A table as an Arrow stream."""
+    """A table as an Arrow stream. Of dictionaries, a server takes those of texts."""
+    for at, column in enumerate(table.columns):
+        if pa.types.is_dictionary(column.type) and not is_text(column.type.value_type):
+            table = table.set_column(at, table.schema.field(at).with_type(column.type.value_type), column.cast(column.type.value_type))
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
     return bytes(sink.getvalue())
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Whether values of a type are texts, in whatever layout."""
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -129,11 +152,11 @@ def spread(table: pa.Table, geometry: str | None) -> pa.Table:
     return table.remove_column(at).add_column(at, "lat", lat).add_column(at, "lon", lon)
 
 
-def numbers(values: list[Any]) -> pa.Array:
+def numbers(values: list[Any], kind: pa.DataType) -> pa.Array:
     """A column of JSON numbers; sums of integers may have 128 bits."""
-    if all(isinstance(v, int) or v is None for v in values):
-        try:
-            return pa.array(values, type=pa.int64())
-        except (OverflowError, pa.ArrowInvalid):
-            return pa.array(values, type=pa.decimal128(38, 0))
-    return pa.array([None if v is None else float(v) for v in values], type=pa.float64())
+    if kind != pa.int64():
+        return pa.array([None if v is None else float(v) for v in values], type=kind)
+    try:
+        return pa.array(values, type=kind)
+    except (OverflowError, pa.ArrowInvalid):
+        return pa.array(values, type=pa.decimal128(38, 0))

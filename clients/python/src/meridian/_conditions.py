@@ -14,7 +14,7 @@ Filter = Union[str, Mapping[str, Any]]
 
 
 class Conditions(TypedDict, total=False):
-    """Which events: every question takes these by name."""
+    """Which events: every question takes these by name, but for `nearest`."""
 
     bbox: Sequence[float]
     """West, south, east, north in degrees; west > east crosses the antimeridian."""
@@ -25,7 +25,7 @@ class Conditions(TypedDict, total=False):
     near: tuple[float, float, float]
     """Longitude, latitude and max distance in metres (great circle); nearest first."""
     nearest: tuple[float, float, int]
-    """Longitude, latitude and k: the k nearest events."""
+    """Longitude, latitude and k: the k nearest events. For the events of a query, not for counts, tracks or streams."""
     history: bool
     """In a collection of mode `latest`: all events, not only the newest of each object."""
     timeout: float

@@ -10,13 +10,16 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import urllib3
 from urllib3.response import BaseHTTPResponse
 
-from ._http import Http
+from ._http import Http, end
 from .errors import BrokenOff, Overloaded, Unreachable
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 SILENCE_S = 45.0
 """A server says something every 15 s; after three times that, the connection is dead."""
@@ -120,7 +123,7 @@ class Resumed(Generic[Item]):
 
     # The iterator
 
-    def __iter__(self) -> Resumed[Item]:
+    def __iter__(self) -> Self:
         return self
 
     def __next__(self) -> Item:
@@ -139,7 +142,7 @@ class Resumed(Generic[Item]):
         self.close()
         raise StopIteration
 
-    def __aiter__(self) -> Resumed[Item]:
+    def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> Item:
@@ -166,12 +169,7 @@ class Resumed(Generic[Item]):
         with self._lock:
             answer, self._answer = self._answer, None
         if answer is not None:
-            # A thread that waits for an event holds the buffer; the end of the connection wakes it.
-            for act in (answer.shutdown, answer.close):
-                try:
-                    act()
-                except (OSError, ValueError, RuntimeError):
-                    pass
+            end(answer)
         if self._threads is not None:
             self._threads.shutdown(wait=False)
         self._at_close()
@@ -179,13 +177,13 @@ class Resumed(Generic[Item]):
     def _at_close(self) -> None:
         """What else ends with it."""
 
-    def __enter__(self) -> Any:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
 
-    async def __aenter__(self) -> Any:
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:

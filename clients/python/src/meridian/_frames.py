@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import decimal
 import importlib
 import itertools
 import json
-from collections.abc import Iterable, Iterator, Mapping
+import math
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -125,4 +129,48 @@ def to_features(data: Any, rows: int) -> Iterator[list[Mapping[str, Any]]]:
 
 def lines(features: list[Mapping[str, Any]]) -> bytes:
     """Features as NDJSON."""
-    return "".join(json.dumps(feature, allow_nan=False, default=str) + "\n" for feature in features).encode()
+    return "".join(_line(feature) + "\n" for feature in features).encode()
+
+
+def _line(feature: Any) -> str:
+    try:
+        # Most features are JSON as they are.
+        return json.dumps(feature, allow_nan=False)
+    except (TypeError, ValueError):
+        return json.dumps(_json(feature, "an event"))
+
+
+def _json(value: Any, field: str) -> Any:
+    """A value of Python, NumPy or pandas in JSON. `field` is what an error names."""
+    if isinstance(value, Mapping):
+        return {name: _json(member, str(name)) for name, member in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_json(member, field) for member in value]
+    if value is None or isinstance(value, (str, bool, int)):
+        return value
+    # By their names, as neither package need be there. NaT is a `datetime`, and NA has no truth.
+    if type(value).__name__ in ("NAType", "NaTType"):
+        return None
+    kind = getattr(getattr(value, "dtype", None), "kind", None)
+    if kind is not None and getattr(value, "ndim", None):
+        return _json(value.tolist(), field)
+    if kind in _SCALARS:
+        return _json(_SCALARS[kind](value), field)
+    if kind == "M":
+        return None if value != value else str(value)
+    if isinstance(value, (float, decimal.Decimal)) and value != value:
+        return None
+    if isinstance(value, float) and math.isfinite(value):
+        return value
+    if isinstance(value, (dt.date, decimal.Decimal, uuid.UUID)):
+        return str(value)
+    if hasattr(value, "__geo_interface__"):
+        # An empty shape has no place, as none has.
+        return None if getattr(value, "is_empty", False) else _json(value.__geo_interface__, field)
+    if isinstance(value, float):
+        raise ValueError(f"{field}: {value} is no number that can be kept")
+    raise TypeError(f"{field}: a {type(value).__name__} cannot be appended")
+
+
+_SCALARS: dict[str | None, Callable[[Any], Any]] = {"b": bool, "i": int, "u": int, "f": float}
+"""Scalars of NumPy by the kind of their type. Their own `item` gives integers for instants in nanoseconds."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -29,8 +29,13 @@ def split(functions: Sequence[str]) -> list[str]:
     return [function.strip() for function in found]
 
 
-def to_table(groups: list[dict[str, Any]], functions: list[str], window: bool, by: list[str]) -> pa.Table:
-    """The columns of the windows, of the fields in `by`, and of each function with its error, under the caller's texts."""
+def to_table(
+    groups: list[dict[str, Any]], functions: list[str], window: bool, by: list[str], kind_of: Callable[[str], pa.DataType]
+) -> pa.Table:
+    """The columns of the windows, of the fields in `by`, and of each function with its error, under the caller's texts.
+
+    `kind_of` is the type of a field: that of a column does not depend on the groups.
+    """
     columns: list[tuple[str, Any]] = []
     if window:
         ends = [_ends(group.get("window")) for group in groups]
@@ -39,10 +44,11 @@ def to_table(groups: list[dict[str, Any]], functions: list[str], window: bool, b
             columns.append((name, texts.cast(pa.timestamp("us", "UTC"))))
     for field in by:
         values = [group.get("by") for group in groups]
-        columns.append((field, pa.array(values if len(by) == 1 else [(value or {}).get(field) for value in values])))
+        values = values if len(by) == 1 else [(value or {}).get(field) for value in values]
+        columns.append((field, pa.array(values, type=kind_of(field))))
     names = _names(groups[0], functions) if groups else functions
     for function, name in zip(functions, names):
-        columns.append((function, _values(function, [group[name] for group in groups])))
+        columns.append((function, _values(function, [group[name] for group in groups], kind_of)))
         error = f"error({name})"
         # Without a group the answer does not say which functions have one.
         if error in groups[0] if groups else _kind(function) in ESTIMATES:
@@ -78,10 +84,20 @@ def _kind(function: str) -> str:
     return function.partition("(")[0]
 
 
-def _values(function: str, values: list[Any]) -> pa.Array:
-    if _kind(function) != "top":
-        return numbers(values)
-    if any(values):
-        return pa.array(values)
-    # Nothing says of which type the values would be.
-    return pa.array(values, type=pa.list_(pa.struct([("value", pa.null()), ("count", pa.int64())])))
+def _field(function: str) -> str:
+    """The field of a function, as the server reads it: a number may follow the last comma.
+
+    >>> _field("percentile(a,b, 95)"), _field("max(a,b)")
+    ('a,b', 'a,b')
+    """
+    inside = function.partition("(")[2].removesuffix(")")
+    return inside.rpartition(",")[0].rstrip() if _kind(function) in ("percentile", "top") else inside
+
+
+def _values(function: str, values: list[Any], kind_of: Callable[[str], pa.DataType]) -> pa.Array:
+    kind = _kind(function)
+    if kind == "top":
+        return pa.array(values, type=pa.list_(pa.struct([("value", kind_of(_field(function))), ("count", pa.int64())])))
+    if kind in ("count", "distinct"):
+        return numbers(values, pa.int64())
+    return numbers(values, pa.float64() if kind == "avg" else kind_of(_field(function)))

@@ -22,6 +22,8 @@ PAUSE_S = 0.25
 PAUSE_MAX_S = 10.0
 ANSWER_MAX = 256 << 20
 """Bytes of a JSON answer that is read whole."""
+SENTENCE_MAX = 500
+"""Bytes of a plain text that are looked at for its first line."""
 
 
 class Transport(Protocol):
@@ -54,6 +56,10 @@ class Http:
 
     def address(self, path: Sequence[str], parameters: Parameters | None = None) -> str:
         """The address of a resource; names are escaped."""
+        for part in path:
+            # Addresses resolve these: they would be of another resource.
+            if part in ("", ".", ".."):
+                raise ValueError(f"{part!r} names nothing")
         query = "?" + urlencode(parameters, quote_via=quote, safe=",:/") if parameters else ""
         return "/".join([self.url, *(quote(part, safe="") for part in path)]) + query
 
@@ -135,17 +141,33 @@ class Http:
         return Unreachable(f"{self.url}: {reason}")
 
 
+def end(answer: BaseHTTPResponse) -> None:
+    """Ends an answer, also while another thread reads it."""
+    # That thread holds the buffer, which `close` would wait for; the end of the connection wakes it.
+    for act in (answer.shutdown, answer.close):
+        try:
+            act()
+        except (OSError, ValueError, RuntimeError):
+            pass
+
+
 def parse(answer: BaseHTTPResponse) -> Any:
     """The JSON of an answer; integers keep all their digits."""
+    data = _whole(answer)
+    try:
+        return json.loads(data) if data else None
+    except ValueError as error:
+        raise BrokenOff(f"the answer is not JSON: {error}") from error
+
+
+def _whole(answer: BaseHTTPResponse) -> bytes:
     try:
         data = answer.read(ANSWER_MAX + 1)
         if len(data) > ANSWER_MAX:
             raise BrokenOff(f"the answer has more than {ANSWER_MAX} bytes")
-        return json.loads(data) if data else None
+        return data
     except urllib3.exceptions.HTTPError as error:
         raise BrokenOff(f"the answer broke off: {error}") from error
-    except ValueError as error:
-        raise BrokenOff(f"the answer is not JSON: {error}") from error
     finally:
         # A connection whose answer was not read to its end is of no use to the next request.
         if answer.length_remaining:
@@ -154,13 +176,22 @@ def parse(answer: BaseHTTPResponse) -> Any:
 
 
 def _refusal(answer: BaseHTTPResponse) -> Problem:
+    data, details = b"", None
     try:
-        details = parse(answer)
-    except BrokenOff:
-        details = None
+        data = _whole(answer)
+        details = json.loads(data)
+    except (BrokenOff, ValueError):
+        pass
     if not isinstance(details, dict):
-        details = {"title": answer.reason or "Refused", "detail": "the answer is no problem details of RFC 9457"}
+        said = _sentence(data) if answer.headers.get("Content-Type", "").lower().startswith("text/plain") else ""
+        details = {"title": answer.reason or "Refused", "detail": said or "the answer is no problem details of RFC 9457"}
     return problem(answer.status, details, answer.headers.get("X-Request-Id"))
+
+
+def _sentence(data: bytes) -> str:
+    """The first line of a text, such as the one of a port that speaks TLS."""
+    lines = data[:SENTENCE_MAX].decode("utf-8", "replace").strip().splitlines()
+    return "".join(filter(str.isprintable, lines[0])) if lines else ""
 
 
 def _seconds(text: str | None) -> float | None:

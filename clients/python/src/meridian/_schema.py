@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from . import _frames
+from ._arrow import is_text
 
 PAIRS = (("lon", "lat"), ("lng", "lat"), ("longitude", "latitude"), ("x", "y"))
 SHAPES = ("geometry", "geom")
@@ -84,7 +85,7 @@ def _type(field: pa.Field) -> dict[str, Any]:
         kind = kind.value_type
     if types.is_integer(kind):
         return {"type": "integer"}
-    if types.is_floating(kind) or types.is_decimal(kind):
+    if types.is_floating(kind) or types.is_decimal128(kind):
         return {"type": "number"}
     if types.is_boolean(kind):
         return {"type": "boolean"}
@@ -92,8 +93,8 @@ def _type(field: pa.Field) -> dict[str, Any]:
         return {"type": "string", "format": "date-time"}
     if types.is_date(kind):
         return {"type": "string", "format": "date"}
-    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind) or types.is_null(kind):
+    if is_text(kind) or types.is_null(kind):
         return {"type": "string"}
-    if types.is_list(kind) or types.is_large_list(kind):
+    if (types.is_list(kind) or types.is_large_list(kind)) and is_text(kind.value_type):
         return {"type": "array", "items": {"type": "string"}}
     raise ValueError(f"column {field.name!r}: {field.type} cannot be kept")

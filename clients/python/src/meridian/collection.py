@@ -24,6 +24,7 @@ ROWS = 50_000
 """Events of one write."""
 BYTES = 16 << 20
 """Bytes of one write, about: a server takes 64 MiB by default."""
+_KINDS = {"integer": pa.int64(), "number": pa.float64(), "boolean": pa.bool_()}
 
 
 @dataclass
@@ -106,6 +107,14 @@ class Collection:
         """Name of the geometry column, if every geometry is a point."""
         name = self.geometry
         return name if name and self.schema["properties"][name].get("format") == "geometry-point" else None
+
+    def _kind(self, name: str) -> pa.DataType:
+        """The type of the values of a field in a table of groups or objects."""
+        if name not in self.schema["properties"]:
+            # It was added since.
+            self._schema = None
+        described = self.schema["properties"].get(name, {})
+        return _KINDS.get(described.get("type"), pa.string())
 
     # Questions
 
@@ -206,7 +215,8 @@ class Collection:
         reference system is reprojected. Events are written in parts of at most 50,000, each stored completely or not at
         all. A part that got no answer, or was refused for load, is sent again under the same `Idempotency-Key`, so
         nothing is stored twice. With a `key` of your own, the same `append` may be repeated later: what was stored
-        counts as `duplicates`. `lenient` leaves out heights, and ids that the collection cannot keep.
+        counts as `duplicates`. Values may be those of NumPy, pandas and shapely: NaN, `NA` and `NaT` are null, and a type
+        that JSON has no form for is a `TypeError`. `lenient` leaves out heights, and ids that the collection cannot keep.
 
         >>> import pyarrow as pa
         >>> beacons = db.create("beacons", {"properties": {"seen": {"type": "string", "format": "date-time",
@@ -216,24 +226,29 @@ class Collection:
         >>> db.drop("beacons")
         True
         """
-        base = key or uuid.uuid4().hex
+        if key == "":
+            raise ValueError("key: expected a text that is not empty")
+        base = uuid.uuid4().hex if key is None else key
         outcome = Written()
         line = Progress(f"append to {self.name}", len(data) if hasattr(data, "__len__") else None, progress)
         tables = _frames.to_tables(data, ROWS)
         if tables is not None:
             for n, table in enumerate(tables):
                 if table.num_rows:
-                    self._write(_TABLES, table, f"{base}-{n}", lenient, outcome)
+                    self._write(_TABLES, table, f"{base}-{n}", lenient, outcome, line.done)
                     line.add(table.num_rows)
         else:
             for n, features in enumerate(_frames.to_features(data, ROWS)):
-                self._write(_FEATURES, features, f"{base}-{n}", lenient, outcome)
+                self._write(_FEATURES, features, f"{base}-{n}", lenient, outcome, line.done)
                 line.add(len(features))
         line.finish()
         return outcome
 
-    def _write(self, form: _Form, part: Any, key: str, lenient: bool, outcome: Written) -> None:
-        """Writes a part, in halves if it is too large; halves of one part always have the same keys."""
+    def _write(self, form: _Form, part: Any, key: str, lenient: bool, outcome: Written, before: int) -> None:
+        """Writes a part, in halves if it is too large; halves of one part always have the same keys.
+
+        `before` events precede it: the caller does not know of parts, so mistakes are counted over all events.
+        """
         body = form.encode(part)
         if len(body) <= BYTES or form.rows(part) == 1:
             headers = {"Content-Type": form.media, "Idempotency-Key": key}
@@ -246,9 +261,10 @@ class Collection:
                 return
             except Invalid as problem:
                 if problem.status != 413 or form.rows(part) == 1:
-                    raise
+                    raise problem._behind(before) from None
         for n, half in enumerate(form.halves(part)):
-            self._write(form, half, f"{key}.{n}", lenient, outcome)
+            self._write(form, half, f"{key}.{n}", lenient, outcome, before)
+            before += form.rows(half)
 
     def delete(self, **conditions: Unpack[Conditions]) -> int:
         """Deletes the events that match, and returns their number; `filter="TRUE"` for all.

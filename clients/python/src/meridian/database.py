@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
 from ._conditions import Instant
@@ -17,6 +17,9 @@ from ._network import network
 from .collection import Collection
 from .errors import Conflict, NeedsServer, NotFound
 from .live import SavedSearch, Search, question
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 URL = "http://127.0.0.1:7117"
 
@@ -281,7 +284,7 @@ class Database:
         """Closes the connections that are not in use, or the folder."""
         self._http.close()
 
-    def __enter__(self) -> Database:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -59,7 +60,10 @@ class Problem(MeridianError):
     field: str | None
     """The parameter or property at fault."""
     line: int | None
-    """The line of a body, or the row of Arrow, at fault. `details["feature"]` is the ordinal of an event of GeoJSON."""
+    """The line of a body, or the row of Arrow, at fault. `details["feature"]` is the ordinal of an event of GeoJSON.
+
+    `append` counts both over all of its events, whatever their parts.
+    """
     details: Mapping[str, Any]
     """All members of the problem, such as `errors`, `removes` or `first`."""
     request_id: str | None
@@ -84,6 +88,27 @@ class Problem(MeridianError):
 
 class Invalid(Problem):
     """400, 413, 415, 422: the request, or an event of a write, has to be corrected."""
+
+    def _behind(self, events: int) -> Invalid:
+        """The same mistakes, of a body that `events` events precede."""
+        details = _counted(self.details, events)
+        if "errors" in details:
+            details["errors"] = [_counted(mistake, events) for mistake in details["errors"]]
+        return Invalid(self.status, details, self.request_id)
+
+
+_NUMBERS = re.compile(
+    r"(^(?:\d+ mistakes, nothing was written; the first: )?(?:line|feature) | is also that of event (?=\d+: an id may stand once$))(\d+)"
+)
+"""The number at the begin of the server's sentence, and at its end that of the other event of an id."""
+
+
+def _counted(mistake: Mapping[str, Any], before: int) -> dict[str, Any]:
+    """Members of a mistake whose numbers count `before` events more."""
+    counted = {name: mistake[name] + before for name in ("line", "feature") if isinstance(mistake.get(name), int)}
+    if counted and isinstance(mistake.get("detail"), str):
+        counted["detail"] = _NUMBERS.sub(lambda found: f"{found[1]}{int(found[2]) + before}", mistake["detail"])
+    return {**mistake, **counted}
 
 
 class Denied(Problem):

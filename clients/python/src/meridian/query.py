@@ -189,7 +189,8 @@ class Query:
     # Numbers
 
     def count(self) -> int:
-        """The number of events that match; `limit` does not count."""
+        """The number of events that match all conditions but `nearest`, which is refused here, as are an order and a `limit`."""
+        self._whole("count")
         return int(self.aggregate("count").column("count")[0].as_py())
 
     def aggregate(
@@ -228,7 +229,8 @@ class Query:
         if empty:
             asked["empty"] = "true"
         groups = self.collection._get("aggregate", asked)["groups"]
-        return _groups.to_table(groups, listed, bool(window), self._fields(fields) if fields else [])
+        named = self._fields(fields) if fields else []
+        return _groups.to_table(groups, listed, bool(window), named, self.collection._kind)
 
     def density(self, width: int = 64, height: int = 32) -> Density:
         """Counts on a grid over `bbox`, by default the world.
@@ -263,7 +265,12 @@ class Query:
                 break
             asked["after"] = parse_qs(urlsplit(following[0]).query)["after"][0]
         instants = pa.timestamp("us", "UTC")
-        columns = {name: pa.array([track[name] for track in found]) for name in ("object", "count")}
+        fields: dict[str, dict[str, Any]] = self.collection.schema["properties"]
+        named = next((name for name, field in fields.items() if field.get("x-meridian-object")), "object")
+        columns = {
+            "object": pa.array([track["object"] for track in found], type=self.collection._kind(named)),
+            "count": pa.array([track["count"] for track in found], type=pa.int64()),
+        }
         for name in ("first", "last"):
             columns[name] = pa.array([track[name] for track in found], type=pa.string()).cast(instants)
         return pa.table(columns)
@@ -316,6 +323,8 @@ class Query:
         """Refuses a question whose answer would not be about what it says."""
         if self.sortby is not None or self.properties is not None or (self.limit is not None and what != "tracks"):
             raise ValueError(f"{what} is of all events that match: sortby, properties and limit are for events")
+        if self.conditions.get("nearest") is not None:
+            raise ValueError(f"{what} is of all events that match: nearest is for events, near for those within a distance")
 
 
 def _token(links: str | None) -> str | None:
