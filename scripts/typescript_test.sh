@@ -16,10 +16,13 @@ npm pack "$client" --silent --pack-destination "$folder" > /dev/null
 echo '{"type":"module","private":true}' > "$folder/user/package.json"
 npm install --prefix "$folder/user" --silent --no-audit --no-fund "$folder"/meridian-client-*.tgz
 cp "$client/tests/types.ts" "$folder/user/"
-for module in nodenext preserve; do
-    echo '{"compilerOptions":{"strict":true,"noEmit":true,"target":"es2022","lib":["es2022","dom"],"types":[],"module":"'$module'"},"files":["types.ts"]}' \
-        > "$folder/user/tsconfig.json"
-    "$client/node_modules/.bin/tsc" --project "$folder/user"
+# For a browser, and for Node alone, whose types are not those of the DOM. The types of the package are checked too.
+for platform in '"lib":["es2022","dom"],"types":[]' '"lib":["es2023"],"types":["node"],"typeRoots":["'$client'/node_modules/@types"]'; do
+    for module in nodenext preserve; do
+        echo '{"compilerOptions":{"strict":true,"noEmit":true,"target":"es2022",'$platform',"module":"'$module'"},"files":["types.ts"]}' \
+            > "$folder/user/tsconfig.json"
+        "$client/node_modules/.bin/tsc" --project "$folder/user"
+    done
 done
 
 load earthquakes data/usgs-earthquakes/earthquakes.csv.zst

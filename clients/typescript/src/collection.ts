@@ -1,7 +1,7 @@
 import { Appender, type AppendOptions, type NewEvent } from './append.js';
-import { parameters, type Conditions, type Shape } from './conditions.js';
+import { conditionParameters, parameters, type Conditions, type Shape } from './conditions.js';
 import type { components } from './contract.js';
-import { pieces, type Http, type Parameters, type RequestOptions } from './http.js';
+import { pieces, type Body, type Http, type Parameters, type RequestOptions } from './http.js';
 import { BrokenOff, Problem } from './problem.js';
 import type { FollowOptions } from './resumed.js';
 import { found } from './search.js';
@@ -30,6 +30,8 @@ const PAGE_MAX = 10_000;
 
 /** A question for events. */
 export interface Query extends Conditions, Shape, RequestOptions {
+  /** Only the k events nearest to `near`. */
+  nearest?: number | undefined;
   /** Max number of events; all without it. */
   limit?: number | undefined;
 }
@@ -137,7 +139,7 @@ export class Collection<P = Properties> {
    * is a text of its own, such as `'top(type, 2)'`, and its value is under that text.
    */
   async aggregate<const F extends AggregateFunction>(functions: readonly F[], { signal, window, by, zone, empty, ...conditions }: Whole & Grouping = {}): Promise<Group<F>[]> {
-    const asked = this.#asked({ ...parameters(conditions), function: functions, window, by, zone, empty, f: 'json' });
+    const asked = this.#asked({ ...conditionParameters(conditions), function: functions, window, by, zone, empty, f: 'json' });
     const answer = await this.http.json('get', '/collections/{c}/aggregate', asked, { signal, timeout: this.#silence(conditions.timeout) });
     // An answer with `explain` has their number here.
     return (answer as components['schemas']['Aggregate']).groups.map((group) => named(group, functions));
@@ -145,7 +147,7 @@ export class Collection<P = Properties> {
 
   /** Counts on a grid over `bbox`, by default the world: row by row from the north-west. */
   async density({ signal, width = 64, height = 32, ...conditions }: Whole & { width?: number; height?: number } = {}): Promise<Density> {
-    const asked = this.#asked({ ...parameters(conditions), width, height });
+    const asked = this.#asked({ ...conditionParameters(conditions), width, height });
     return (await this.http.json('get', '/collections/{c}/density', asked, { signal, timeout: this.#silence(conditions.timeout) })) as Density;
   }
 
@@ -155,7 +157,7 @@ export class Collection<P = Properties> {
   async *tracks({ signal, ...conditions }: Whole = {}): AsyncGenerator<TrackSummary, void> {
     let after: string | undefined;
     do {
-      const asked = this.#asked({ ...parameters(conditions), limit: PAGE_MAX, after });
+      const asked = this.#asked({ ...conditionParameters(conditions), limit: PAGE_MAX, after });
       const page = await this.http.json('get', '/collections/{c}/tracks', asked, { signal, timeout: this.#silence(conditions.timeout) });
       yield* page.tracks;
       after = following(page.links, 'after');
@@ -164,7 +166,7 @@ export class Collection<P = Properties> {
 
   /** The events of one object as a line in time order. `simplify` leaves out events within that many metres of the line. */
   async track(object: string | number, { signal, simplify, ...conditions }: Whole & { simplify?: number } = {}): Promise<Track> {
-    const asked = this.#asked({ ...parameters(conditions), track: object, simplify, f: 'json' });
+    const asked = this.#asked({ ...conditionParameters(conditions), track: object, simplify, f: 'json' });
     return (await this.http.json('get', '/collections/{c}/items', asked, { signal, timeout: this.#silence(conditions.timeout) })) as Track;
   }
 
@@ -174,7 +176,7 @@ export class Collection<P = Properties> {
    */
   stream(options: Conditions & { properties?: readonly string[]; when?: readonly When[] } & FollowOptions = {}): Promise<EventStream<P>> {
     const { after, signal, transport, patience, when, ...conditions } = options;
-    const followed = { path: '/collections/{c}/stream', names: this.#path(), query: { ...parameters(conditions), when } } as const;
+    const followed = { path: '/collections/{c}/stream', names: this.#path(), query: { ...conditionParameters(conditions), when } } as const;
     return new EventStream<P>(this.http, followed, { after, signal, transport, patience }).open();
   }
 
@@ -189,8 +191,11 @@ export class Collection<P = Properties> {
     return new Appender(this.http, this.name, options).events(events);
   }
 
-  /** Writes a body in a format of the server, such as `text/csv` or `application/vnd.apache.arrow.stream`: all or nothing. */
-  appendBody(body: BodyInit, type: string, options: AppendOptions = {}): Promise<Written> {
+  /**
+   * Writes a body in a format of the server, such as `text/csv` or `application/vnd.apache.arrow.stream`: all or nothing. A
+   * stream is sent once: a refusal for load or a lost answer is an error at once.
+   */
+  appendBody(body: Body, type: string, options: AppendOptions = {}): Promise<Written> {
     return new Appender(this.http, this.name, options).body(body, type);
   }
 
@@ -213,7 +218,7 @@ export class Collection<P = Properties> {
 
   /** Deletes the events that match: at least one condition is needed, `filter: 'TRUE'` for all. */
   async delete({ signal, ...conditions }: Whole): Promise<Deleted> {
-    const asked = { path: this.#path(), query: parameters(conditions) };
+    const asked = { path: this.#path(), query: conditionParameters(conditions) };
     return this.http.json('delete', '/collections/{c}/items', asked, { signal, timeout: this.#silence(conditions.timeout) });
   }
 

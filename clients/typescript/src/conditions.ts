@@ -13,12 +13,10 @@ export interface Conditions {
   filter?: string | Readonly<Record<string, unknown>> | undefined;
   /** Fields, or `id`, that equal a value. */
   equals?: Readonly<Record<string, string | number | boolean>> | undefined;
-  /** Longitude and latitude; with `radius` or `nearest`. Nearest events come first. */
+  /** Longitude and latitude; with `radius`, or for events with `nearest`. Nearest events come first. */
   near?: Position | undefined;
   /** Max distance from `near` in metres (great circle). */
   radius?: number | undefined;
-  /** Only the k events nearest to `near`. */
-  nearest?: number | undefined;
   /** In a collection of mode `latest`: all events, not only the newest of each object. */
   history?: boolean | undefined;
   /** Deadline of the server in milliseconds. */
@@ -40,6 +38,12 @@ const text = (instant: Instant): string => (instant instanceof Date ? instant.to
 function datetime(when: NonNullable<Conditions['datetime']>): string {
   if (typeof when === 'string' || when instanceof Date) return text(when);
   return when.map((end) => (end === null ? '..' : text(end))).join('/');
+}
+
+/** The parameters of a question for anything but events: the server counts and follows no nearest events. */
+export function conditionParameters(conditions: Conditions & { nearest?: undefined }): Parameters {
+  if (conditions.nearest !== undefined) throw new TypeError('nearest: only items, pages and near take it; all questions take `near` with a radius');
+  return parameters(conditions);
 }
 
 /** The parameters of conditions. A name that means something to a question cannot be a field in `equals`. */

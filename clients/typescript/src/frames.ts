@@ -2,6 +2,15 @@ import { pieces, type OpenResponse } from './http.js';
 import { Unreachable } from './problem.js';
 import type { Watch } from './watch.js';
 
+/** What the client uses of a WebSocket, for which Node 20 has no type. */
+export interface Socket {
+  readonly url: string;
+  readonly readyState: number;
+  readonly OPEN: number;
+  addEventListener(type: string, listener: (event: unknown) => void): void;
+  close(): void;
+}
+
 /** One message of a connection. */
 export interface Frame {
   event: string;
@@ -43,7 +52,7 @@ export async function* sentEvents(opened: OpenResponse, caller: AbortSignal | un
 }
 
 /** Opens a WebSocket, and gives its text messages: none is lost between the two. Browsers do not say why one was refused. */
-export async function socketFrames(make: () => WebSocket, watch: Watch): Promise<AsyncGenerator<Frame, void>> {
+export async function socketFrames(make: () => Socket, watch: Watch): Promise<AsyncGenerator<Frame, void>> {
   const socket = make();
   const waiting: string[] = [];
   let wake: (() => void) | undefined;
@@ -52,7 +61,8 @@ export async function socketFrames(make: () => WebSocket, watch: Watch): Promise
     ended = true;
     wake?.();
   };
-  socket.addEventListener('message', ({ data }: MessageEvent<unknown>) => {
+  socket.addEventListener('message', (message) => {
+    const { data } = message as { data: unknown };
     watch.heard();
     if (typeof data !== 'string' || ended) return;
     // What comes after a message that is left out must be left out too: the reader resumes behind the last one that it has.

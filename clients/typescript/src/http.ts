@@ -1,5 +1,7 @@
 import type { paths } from './contract.js';
+import type { Socket } from './frames.js';
 import { BrokenOff, problemOf, Unreachable } from './problem.js';
+import { Source } from './source.js';
 import { pause, Watch } from './watch.js';
 
 /** A token, or what gives one: asked before each request, so that it may be rotated. */
@@ -18,7 +20,7 @@ export interface ConnectOptions {
   /** Sends the requests: `globalThis.fetch` unless given, as for a certificate authority or a proxy of your own. */
   fetch?: typeof globalThis.fetch | undefined;
   /** Opens WebSockets; `globalThis.WebSocket` unless given. */
-  webSocket?: ((url: string, headers: Record<string, string>) => WebSocket) | undefined;
+  webSocket?: ((url: string, headers: Record<string, string>) => Socket) | undefined;
   /** Is told that an answer may lack events, since files of the server are damaged: `console.warn` unless given. */
   warn?: ((message: string) => void) | undefined;
 }
@@ -28,6 +30,9 @@ export interface RequestOptions {
   /** Ends the request: the server stops its work. */
   signal?: AbortSignal | undefined;
 }
+
+/** What `fetch` sends: the name that browsers have for it, `BodyInit`, is not in Node. */
+export type Body = NonNullable<RequestInit['body']>;
 
 type Method = 'get' | 'put' | 'post' | 'patch' | 'delete';
 /** Paths of the API that have this method. */
@@ -51,7 +56,7 @@ export type RequestInput<M extends Method, P extends Path<M>> = PathParameters<p
   /** Sent as JSON. */
   json?: unknown;
   /** Sent as it is. */
-  body?: BodyInit | undefined;
+  body?: Body | undefined;
   headers?: Record<string, string> | undefined;
 };
 /** Parameters as they stand in the address; lists have commas between. */
@@ -127,10 +132,11 @@ export class Http {
 
   /**
    * A response with a status below 300, its body not yet read. 429 and 503 are asked again after `Retry-After`, within the
-   * patience; so is a request without an answer that is repeatable.
+   * patience; so is a request without an answer that is repeatable. A body that is read once is sent once.
    */
   async open<M extends Method, P extends Path<M>>(method: M, path: P, asked: RequestInput<M, P>, sending: SendOptions = {}): Promise<OpenResponse> {
     const { signal, repeatable = method === 'get' } = sending;
+    const once = Source.is(asked.body);
     const url = this.address(path, asked.path as Record<string, string> | undefined, asked.query as Parameters | undefined);
     const until = Date.now() + this.#patience;
     for (let step = PAUSE_MS; ; step = Math.min(2 * step, PAUSE_MAX_MS)) {
@@ -145,10 +151,10 @@ export class Http {
         const refused = await problemOf(response);
         watch.end();
         // Such a request was not begun, so that every method may be asked again. A damaged collection stays so.
-        if (![429, 503].includes(refused.status) || refused.kind === 'damaged') throw refused;
+        if (![429, 503].includes(refused.status) || refused.kind === 'damaged' || once) throw refused;
         error = refused;
         wanted = seconds(response.headers.get('retry-after'));
-      } else if (!repeatable) throw error;
+      } else if (!repeatable || once) throw error;
       // With jitter, so that clients that were refused together do not come back together.
       const wait = (wanted ?? step) * (1 + Math.random() / 4);
       if (Date.now() + wait > until) throw error;
@@ -159,16 +165,22 @@ export class Http {
   async #attempt(
     method: string,
     url: string,
-    asked: { json?: unknown; body?: BodyInit | undefined; headers?: Record<string, string> | undefined },
+    asked: { json?: unknown; body?: Body | undefined; headers?: Record<string, string> | undefined },
     { signal, timeout = this.timeout }: SendOptions,
   ): Promise<{ response?: Response; watch: Watch; failure?: Error }> {
     signal?.throwIfAborted();
     const headers = { ...(await this.headers()), ...asked.headers };
     const body = asked.json === undefined ? asked.body : JSON.stringify(asked.json);
     if (asked.json !== undefined) headers['content-type'] ??= 'application/json';
+    // A header that cannot be sent is a TypeError here. `fetch` would have it look like a failure of the network.
+    new Request(url, { method, headers });
+    const source = Source.is(body) ? new Source(body) : undefined;
+    // `fetch` wants `duplex` beside a stream; the types of browsers lack it.
+    const sent = source ? { body: source.stream as Body, duplex: 'half' } : body === undefined ? {} : { body };
     const watch = new Watch(signal, timeout);
+    if (source) source.watch = watch;
     try {
-      const init: RequestInit = { method, headers, signal: watch.signal, redirect: 'error', ...(body === undefined ? {} : { body }) };
+      const init: RequestInit = { method, headers, ...sent, signal: watch.signal, redirect: 'error' };
       const response = await (this.options.fetch ?? globalThis.fetch)(url, init);
       // From here on a caller may take its time before it reads; the body of a refusal is read at once.
       if (response.ok) watch.paused();
@@ -177,6 +189,7 @@ export class Http {
     } catch (cause) {
       watch.end();
       signal?.throwIfAborted();
+      if (source?.failure) throw source.failure.cause;
       const why = watch.silent ? `it was silent for ${timeout / 1000} s` : reason(cause);
       return { watch, failure: new Unreachable(`${this.url}: ${why}`, { cause }) };
     }

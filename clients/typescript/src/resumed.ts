@@ -1,4 +1,4 @@
-import type { Frame } from './frames.js';
+import type { Frame, Socket } from './frames.js';
 import { sentEvents, SILENCE_MS, socketFrames } from './frames.js';
 import type { Http, Parameters, Path, RequestOptions } from './http.js';
 import { BrokenOff, Problem, Unreachable } from './problem.js';
@@ -169,7 +169,7 @@ export abstract class Resumed<T> implements AsyncIterableIterator<T> {
 }
 
 /** The platform's own WebSocket. Node's takes headers, a browser's does not. */
-function plainSocket(url: string, headers: Record<string, string>): WebSocket {
+function plainSocket(url: string, headers: Record<string, string>): Socket {
   if (typeof WebSocket === 'undefined') throw new TypeError("this platform has no WebSocket: give connect() one as `webSocket`, or use the transport 'sse'");
   if (Object.keys(headers).length === 0) return new WebSocket(url);
   if (!('process' in globalThis)) throw new TypeError("a browser cannot send a token over a WebSocket: use the transport 'sse'");

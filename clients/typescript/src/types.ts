@@ -7,12 +7,14 @@ export type Position = readonly [number, number];
 /** West, south, east, north in degrees; a west greater than the east crosses the antimeridian. */
 export type Box = readonly [number, number, number, number];
 
-/** A GeoJSON geometry (RFC 7946). */
-export type Geometry =
-  | { type: 'Point'; coordinates: [number, number] }
-  | { type: 'MultiPoint' | 'LineString'; coordinates: [number, number][] }
-  | { type: 'MultiLineString' | 'Polygon'; coordinates: [number, number][][] }
-  | { type: 'MultiPolygon'; coordinates: [number, number][][][] };
+/** A GeoJSON geometry (RFC 7946) with positions of a type. */
+export type GeometryOf<P> =
+  | { type: 'Point'; coordinates: P }
+  | { type: 'MultiPoint' | 'LineString'; coordinates: P[] }
+  | { type: 'MultiLineString' | 'Polygon'; coordinates: P[][] }
+  | { type: 'MultiPolygon'; coordinates: P[][][] };
+/** A GeoJSON geometry, as the server sends it. */
+export type Geometry = GeometryOf<[number, number]>;
 
 /** Values of an event by their names. Integers beyond 2^53 lose digits, as always in JavaScript. */
 export type Properties = Record<string, unknown>;

@@ -200,6 +200,8 @@ test('a repeated append stores nothing twice; a bad event is named, and nothing 
   const csv = 'id,lon,lat,seen,ship,speed\ncsv1,1,2,2026-03-01T00:00:00Z,s1,3\n';
   assert.equal((await spots.appendBody(csv, 'text/csv')).written, 1);
   await spots.deleteOne('csv1');
+  assert.equal((await spots.appendBody(new Blob([csv]).stream(), 'text/csv')).written, 1);
+  await spots.deleteOne('csv1');
 });
 
 test('leaving a loop and an abort end the request', async () => {

@@ -71,6 +71,115 @@ test('parts that are too large are halved, under keys that follow from that of t
   );
 });
 
+test('a mistake in a later part, or the later half of one, has its line among all events', async () => {
+  const mistakes = [{ line: 2, field: 'mag', detail: 'wrong' }, { line: 9, detail: 'wrong' }];
+  const wrong = { detail: '2 mistakes, nothing was written; the first: line 2: mag: wrong', line: 2, feature: 1, field: 'mag', errors: mistakes };
+  const lines = ({ body }) => body.trim().split('\n').length;
+  // The second part of two: its second half is refused, or its first line.
+  for (const [answers, line] of [[['ok', 'large', 'ok', 'wrong'], 10_004], [['ok', 'wrong'], 10_002], [['wrong'], 2]]) {
+    await against(
+      (_, response, n) => {
+        const answer = answers[n - 1];
+        if (answer === 'ok') say(response, receipt(1), 201);
+        else if (answer === 'large') refuse(response, 413, 'too-large');
+        else refuse(response, 400, 'invalid-body', wrong, { 'x-request-id': 'r1' });
+      },
+      async (db, { seen }) => {
+        await assert.rejects(db.collection('c').append(Array(10_004).fill(point)), (problem) => {
+          const { feature } = problem.details;
+          assert.deepEqual([problem.line, feature, problem.field, problem.requestId], [line, line - 1, 'mag', 'r1']);
+          assert.deepEqual(problem.errors, [{ ...mistakes[0], line }, { ...mistakes[1], line: line + 7 }]);
+          const part = line === 2 ? '' : ' of this part';
+          assert.equal(problem.detail, `2 mistakes, nothing${part} was written; the first: line ${line}: mag: wrong`);
+          assert.ok(problem.message.endsWith(problem.detail));
+          return true;
+        });
+        assert.deepEqual(seen.map(lines), [10_000, 4, 2, 2].slice(0, answers.length));
+      },
+    );
+  }
+});
+
+test('a stream or an async iterator is sent as a body, and once', async () => {
+  const csv = 'lon,lat\n1,2\n';
+  const bodies = [() => new Blob([csv]).stream(), () => (async function* () { yield* [csv.slice(0, 4), Buffer.from(csv.slice(4))]; })()];
+  for (const body of bodies) {
+    await against(
+      (_, response) => say(response, receipt(1), 201),
+      async (db, { seen }) => {
+        assert.equal((await db.collection('c').appendBody(body(), 'text/csv')).written, 1);
+        assert.deepEqual(seen.map((request) => [request.body, request.headers['content-type']]), [[csv, 'text/csv']]);
+      },
+    );
+    await against(
+      (_, response) => refuse(response, 503, 'overloaded', {}, { 'retry-after': '0' }),
+      async (db, { seen }) => {
+        await assert.rejects(db.collection('c').appendBody(body(), 'text/csv'), { name: 'Problem', status: 503 });
+        assert.equal(seen.length, 1);
+      },
+    );
+    await against(
+      (_, response) => response.destroy(),
+      async (db, { seen }) => {
+        await assert.rejects(db.collection('c').appendBody(body(), 'text/csv'), Unreachable);
+        assert.equal(seen.length, 1);
+      },
+    );
+  }
+});
+
+test('the pause of a source is not the silence of the server, which ends a request all the same', async () => {
+  const slow = async function* () {
+    yield 'lon,lat\n';
+    await new Promise((resolve) => setTimeout(resolve, 600));
+    yield '1,2\n';
+  };
+  await against(
+    (_, response, n) => n === 1 && say(response, receipt(1), 201),
+    async (db) => {
+      assert.equal((await db.collection('c').appendBody(slow(), 'text/csv')).written, 1);
+      await assert.rejects(db.collection('c').appendBody(slow(), 'text/csv'), { name: 'Unreachable', message: /silent for 0.4 s/ });
+    },
+    { timeout: 400 },
+  );
+});
+
+test('a request that cannot be sent is a TypeError, and not sent', async () => {
+  await against(
+    (_, response) => say(response, receipt(1), 201),
+    async (db, { url, seen }) => {
+      const read = new Blob(['lon,lat\n1,2\n']).stream();
+      read.getReader();
+      await assert.rejects(db.collection('c').appendBody(read, 'text/csv'), TypeError);
+      const failing = [new ReadableStream({ pull: () => Promise.reject(new Error('no such file')) }), (async function* () { yield 'lon,lat\n'; throw new Error('no such file'); })()];
+      for (const body of failing) await assert.rejects(db.collection('c').appendBody(body, 'text/csv'), { message: 'no such file' });
+      await assert.rejects(connect(url, { token: 'two\nlines' }).version(), TypeError);
+      for (const method of ['count', 'density', 'stream', 'delete'])
+        await assert.rejects(async () => db.collection('c')[method]({ near: [1, 2], nearest: 3 }), { name: 'TypeError', message: /^nearest: only items/ });
+      await assert.rejects(db.collection('c').track('a', { near: [1, 2], nearest: 3 }), TypeError);
+      await assert.rejects(db.collection('c').tracks({ near: [1, 2], nearest: 3 }).next(), TypeError);
+      assert.equal(seen.length, 0);
+      await db.collection('c').pages({ near: [1, 2], nearest: 3 }).next().catch(() => undefined);
+      assert.match(seen[0].url, /nearest=3/);
+    },
+  );
+});
+
+test('a refusal in plain text is told by its first line', async () => {
+  const cases = [
+    ['text/plain; charset=utf-8', 'This port speaks TLS: use https, not http.\r\n', 'This port speaks TLS: use https, not http.'],
+    ['text/plain', `${'x'.repeat(1000)}\nmore`, 'x'.repeat(200)],
+    ['text/plain', '', 'the answer is no problem details of RFC 9457'],
+    ['text/html', '<h1>Bad gateway</h1>', 'the answer is no problem details of RFC 9457'],
+  ];
+  for (const [type, text, detail] of cases) {
+    await against(
+      (_, response) => response.writeHead(400, { 'content-type': type }).end(text),
+      (db) => assert.rejects(db.version(), { name: 'Problem', status: 400, detail, message: `400 Bad Request: ${detail}` }),
+    );
+  }
+});
+
 test('an answer that breaks off is an error, after the events that came', async () => {
   const whole = `${JSON.stringify({ ...point, id: 'a' })}\n`;
   const cut = (response) => setTimeout(() => response.destroy(), 50);

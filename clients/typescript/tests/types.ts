@@ -38,6 +38,17 @@ export async function accepted(): Promise<void> {
   const load = await db.request('get', '/admin/load', {});
   load satisfies { requests: unknown };
   await quakes.append([{ type: 'Feature', geometry: { type: 'Point', coordinates: [1, 2] }, properties: { mag: 1, place: 'x' } }]);
+  // Flat, with the place and an id beside the fields.
+  await quakes.append([{ mag: 1, place: 'x', lon: 1, lat: 2 }, { mag: null, place: 'x', longitude: 1, latitude: 2, id: 7 }, { mag: 1, place: 'x' }]);
+  await quakes.append([{ id: 'a', mag: 1, place: 'x', geometry: { type: 'LineString', coordinates: [[1, 2], [3, 4]] } }]);
+  await quakes.append([{ type: 'Feature', id: 7, geometry: null, properties: { mag: 1, place: 'x' } }, { mag: 1, place: 'x', lon: null, lat: null }]);
+  await quakes.append([{ mag: 1, place: 'x', geom: { type: 'Point', coordinates: [1, 2, 30] } }], { lenient: true });
+  for await (const event of quakes.items()) await quakes.append([event, { ...event.properties, geometry: event.geometry }]);
+  // A field is of its own type, also under the name of a column.
+  await db.collection<{ x: string; lon?: string }>('grid').append([{ x: 'A7', lon: 'west' }]);
+  await db.collection('any').append([{ type: 'Feature', geometry: null, properties: {} }, { lon: 1, lat: 2, whatever: [1] }]);
+  await quakes.appendBody('lon,lat\n1,2\n', 'text/csv');
+  await quakes.appendBody(new Blob(['lon,lat\n1,2\n']), 'text/csv');
   await quakes.update('a', { mag: null });
   const one: Event<Quake> | undefined = await quakes.get('a', { signal: AbortSignal.timeout(1000) });
   void one;
@@ -50,6 +61,22 @@ export function refused(problem: Problem): void {
   void quakes.aggregate(['average(mag)']);
   // @ts-expect-error: a distance or a number is needed
   void quakes.near([1, 2], {});
+  // @ts-expect-error: the nearest are not counted
+  void quakes.count({ near: [1, 2], nearest: 3 });
+  // @ts-expect-error: nor aggregated
+  void quakes.aggregate(['count'], { near: [1, 2], nearest: 3 });
+  // @ts-expect-error: nor streamed
+  void quakes.stream({ near: [1, 2], nearest: 3 });
+  // @ts-expect-error: a field is missing
+  void quakes.append([{ mag: 1, lon: 1, lat: 2 }]);
+  // @ts-expect-error: a longitude is a number
+  void quakes.append([{ mag: 1, place: 'x', lon: '1', lat: 2 }]);
+  // @ts-expect-error: no such field or column
+  void quakes.append([{ mag: 1, place: 'x', lon: 1, lta: 2 }]);
+  // @ts-expect-error: a property has another type
+  void quakes.append([{ type: 'Feature', geometry: null, properties: { mag: '1', place: 'x' } }]);
+  // @ts-expect-error: a number is no body
+  void quakes.appendBody(1, 'text/csv');
   // @ts-expect-error: no such transition
   void quakes.stream({ when: ['leave'] });
   // @ts-expect-error: no such medium
