@@ -65,7 +65,7 @@ fn near_orders_by_distance_and_returns_it() {
 fn the_nearest_take_more_than_the_longest_page() {
     let server = quakes();
     let many: Vec<Value> = (0..10_050)
-        .map(|i| point("", f64::from(i) / 100.0, -50.0, json!({"n": i, "dtg": "2026-01-31T00:00:00Z"})))
+        .map(|i| point("", f64::from(i) / 1000.0, -50.0, json!({"n": i, "dtg": "2026-01-31T00:00:00Z"})))
         .collect();
     server.load("q", &many);
     let first = server.json("/collections/q/items?near=0,-50&nearest=10040&limit=10000");
