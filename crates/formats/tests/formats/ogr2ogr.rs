@@ -260,7 +260,7 @@ fn heights_on_wgs_84_are_refused_or_dropped_as_those_of_other_files() {
         // GDAL names this system for GeoJSON with heights from version 3.6 on.
         ogr2ogr(&["-f", driver, to.to_str().unwrap(), from.to_str().unwrap(), "-a_srs", "EPSG:4979"]);
         let format = Format::detect(to.to_str().unwrap(), &std::fs::read(&to).unwrap()).unwrap();
-        let options = ReadOptions { unknown: Unknown::Ignore, ..ReadOptions::default() };
+        let options = ReadOptions { unknown: Unknown::Ignore, ids: Unknown::Ignore, ..ReadOptions::default() };
         let refusal = read_path(format, &to, &schema, &options).unwrap_err().to_string();
         assert!(refusal.contains("height"), "{driver}: {refusal}");
         let dropped = ReadOptions { heights: Unknown::Ignore, ..options };
@@ -284,7 +284,8 @@ fn a_curve_of_a_geopackage_is_named_with_the_command_that_straightens_it() {
         let columns = ["-oo", "GEOM_POSSIBLE_NAMES=wkt", "-oo", "KEEP_GEOM_COLUMNS=NO", "-a_srs", "EPSG:4326"];
         ogr2ogr(&[&[to.to_str().unwrap(), from.to_str().unwrap()][..], &columns].concat());
         let options = ReadOptions { heights: Unknown::Ignore, ..ReadOptions::default() };
-        let refusal = infer_path(Format::GeoPackage, &to, &options).unwrap_err().to_string();
+        let read = read_path(Format::GeoPackage, &to, &schema(GeometryType::Any), &options);
+        let refusal = read.unwrap_err().to_string();
         let words = format!("a geometry {kind} is not supported: ogr2ogr {option} converted.");
         assert!(refusal.contains(&words), "{refusal}");
         let option: Vec<&str> = option.split(' ').collect();
