@@ -26,7 +26,7 @@ WEB_SOURCES := $(shell find web/src web/scripts data/natural-earth -type f 2>/de
 web: web/dist/.built
 
 web/node_modules/.installed: web/package-lock.json
-	cd web && npm ci --no-audit --no-fund
+	cd web && npm ci --no-audit --no-fund --loglevel=error
 	@touch $@
 
 web/dist/.built: web/node_modules/.installed $(WEB_SOURCES)
