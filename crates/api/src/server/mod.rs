@@ -136,7 +136,7 @@ async fn run(listeners: Listeners, tls: Option<Tls>, state: AppState, mut shutdo
 
 /// Returns the response to a connection over the limit.
 fn too_many_connections() -> Bytes {
-    connection::canned(&Problem::new(Kind::Overloaded, "too many connections").settled(), &HeaderMap::new())
+    connection::canned(&Problem::new(Kind::Overloaded, "too many connections").settled(), &HeaderMap::new(), false)
 }
 
 /// Creates the server side for Arrow Flight clients.

@@ -51,6 +51,23 @@ fn a_head_too_large_or_malformed_is_a_problem() {
     }
 }
 
+/// RFC 9110, 9.3.2
+#[test]
+fn the_refusal_of_a_malformed_head_request_has_no_body() {
+    let server = house();
+    let bytes_after_head = |method: &str| {
+        let mut stream = server.connect();
+        let head = format!("{method} / HTTP/1.1\r\nHost: localhost\r\nBad Name: 1\r\n\r\n");
+        stream.write_all(head.as_bytes()).unwrap();
+        stream.shutdown(Shutdown::Write).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 400"), "{answer}");
+        answer.split_once("\r\n\r\n").unwrap().1.len()
+    };
+    assert_eq!((bytes_after_head("HEAD"), bytes_after_head("GET") > 100), (0, true));
+}
+
 #[test]
 fn a_good_response_before_a_refusal_is_complete() {
     let server = house();

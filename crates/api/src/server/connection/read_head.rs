@@ -11,6 +11,7 @@ const ORIGIN: &[u8] = b"origin:";
 pub struct RequestLine {
     /// Its length.
     pub bytes: usize,
+    start: [u8; 5],
     ended: bool,
     spaces: usize,
     /// The first byte of the target that a URL may contain only in escaped form.
@@ -26,6 +27,7 @@ impl RequestLine {
         let end = memchr::memchr(b'\n', bytes);
         let part = &bytes[..end.unwrap_or(bytes.len())];
         self.ended = end.is_some();
+        self.start.iter_mut().skip(self.bytes).zip(part).for_each(|(kept, byte)| *kept = *byte);
         self.bytes += part.len();
         // Branchless counting is fast, and nearly every line is well-formed.
         let spaces = part.iter().filter(|byte| **byte == b' ').count();
@@ -44,6 +46,11 @@ impl RequestLine {
                 self.unescaped = self.unescaped.or(Some(byte));
             }
         }
+    }
+
+    /// Returns whether the response has no body (RFC 9110, 9.3.2).
+    pub fn is_head(&self) -> bool {
+        self.start == *b"HEAD "
     }
 }
 
@@ -109,7 +116,7 @@ mod tests {
         /// However a request line is split, its length and the first unescaped byte of its target are detected.
         #[test]
         fn a_line_is_read_in_any_parts(
-            text in "[GET /a<\"\t`>]{0,12}( |)[/a<> ]{0,6}( HTTP|)\n{0,2}[a< ]{0,4}",
+            text in "(HEAD |HEA|)[GET /a<\"\t`>]{0,12}( |)[/a<> ]{0,6}( HTTP|)\n{0,2}[a< ]{0,4}",
             cuts in prop::collection::vec(0..32usize, 0..4),
         ) {
             let (bytes, mut line, mut from) = (text.as_bytes(), RequestLine::default(), 0);
@@ -125,6 +132,7 @@ mod tests {
             let in_target = parts.next().and_then(|target| target.bytes().find(|byte| is_unescaped(*byte)));
             let third = parts.next().and_then(|rest| rest.contains(' ').then_some(b' '));
             prop_assert_eq!((line.bytes, line.unescaped), (first.len(), in_target.or(third)));
+            prop_assert_eq!(line.is_head(), first.starts_with("HEAD "));
         }
     }
 

@@ -169,7 +169,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         if let Some(entry) = &self.sharing {
             entry.share(self.origin.found(), &mut more);
         }
-        self.refusal = Some(canned(&problem, &more));
+        self.refusal = Some(canned(&problem, &more, self.line.is_head()));
         true
     }
 
@@ -312,8 +312,9 @@ pub fn head_too_large() -> Problem {
     .with("limit_bytes", HEAD_BYTES_MAX)
 }
 
-/// Formats a problem as a complete response with more headers, after which the connection closes.
-pub fn canned(problem: &Problem, more: &HeaderMap) -> Bytes {
+/// Formats a problem as a complete response with more headers, after which the connection closes. The response to a HEAD
+/// has no body.
+pub fn canned(problem: &Problem, more: &HeaderMap, is_head: bool) -> Bytes {
     let status = problem.status();
     let body = problem.document().to_string();
     let retry = problem.retry_seconds().map(|seconds| format!("{}: {seconds}\r\n", header::RETRY_AFTER));
@@ -332,5 +333,5 @@ pub fn canned(problem: &Problem, more: &HeaderMap) -> Bytes {
         header::CONTENT_LENGTH,
         body.len()
     );
-    Bytes::from(head + &body)
+    Bytes::from(head + if is_head { "" } else { body.as_str() })
 }
