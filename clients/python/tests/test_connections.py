@@ -176,6 +176,22 @@ def test_closing_batches_ends_a_read_in_another_thread(monkeypatch: pytest.Monke
             hold.set()
 
 
+def test_closed_batches_give_nothing_that_was_read_ahead() -> None:
+    with Stub(lambda *_: response("200 OK", arrow_bytes())) as stub:
+        for before in (0, 1):
+            batches = client(stub)["x"].query().batches()
+            for _ in range(before):
+                assert next(batches).num_rows == 10_000
+            batches.close()
+            for _ in range(2):
+                with pytest.raises(meridian.BrokenOff, match="it was closed before its end"):
+                    next(batches)
+        with client(stub)["x"].query().batches() as whole:
+            assert sum(batch.num_rows for batch in whole) == 30_000
+        # It was complete before it was closed.
+        assert list(whole) == []
+
+
 def test_the_plain_text_of_a_refusal_is_its_detail() -> None:
     said = response("400 Bad Request", b"This port speaks TLS:\x1b use https, not http.\nmore\n", "Content-Type: text/plain; charset=utf-8")
     with Stub(lambda *_: said) as stub, pytest.raises(meridian.Invalid) as refused:

@@ -203,9 +203,18 @@ def test_values_of_dictionaries(made: Make) -> None:
         for event in ({"id": "bad", "seen": seen, "ship": value}, {"type": "Feature", "properties": {"ship": [value]}}):
             with pytest.raises(TypeError, match=f"ship: a {type(value).__name__} cannot be appended"):
                 boats.append([event])
-    with pytest.raises(ValueError, match="speed: inf"):
-        boats.append([{"id": "bad", "seen": seen, "speed": float("inf")}])
+    for number in (float("inf"), decimal.Decimal("sNaN")):
+        with pytest.raises(ValueError, match=f"speed: {number} is no number"):
+            boats.append([{"id": "bad", "seen": seen, "speed": number}])
+    with pytest.raises(TypeError, match="tags: a timedelta64 cannot be appended"):
+        boats.append([{"id": "bad", "seen": seen, "tags": numpy.array([1], "timedelta64[ns]")}])
     assert len(boats) == len(nothing) + 2
+    # An array of instants is a list of what each of them is alone.
+    for unit in ("D", "s", "ns"):
+        instants = numpy.array(["2026-01-31", "2026-02-01"], f"datetime64[{unit}]")
+        boats.append([{"id": unit, "seen": seen, "tags": instants, "ship": instants[0]}])
+        stored = boats.get(unit)["properties"]  # type: ignore[index]
+        assert stored["tags"] == [str(instant) for instant in instants] and stored["ship"] == stored["tags"][0]
 
 
 def test_mistakes_are_counted_over_all_parts(made: Make, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -218,9 +227,13 @@ def test_mistakes_are_counted_over_all_parts(made: Make, monkeypatch: pytest.Mon
     with pytest.raises(meridian.Invalid) as caught:
         boats.append(events)
     assert caught.value.line == 7 and [mistake["line"] for mistake in caught.value.details["errors"]] == [7, 8]
-    assert 'first: line 7: n: the text "line 1"' in str(caught.value) and len(boats) == 6
-    boats.delete(filter="TRUE")
+    assert '2 mistakes, nothing of this part was written; the first: line 7: n: the text "line 1"' in str(caught.value) and len(boats) == 6
+    with pytest.raises(meridian.Invalid, match="2 mistakes, nothing was written; the first: line 1: n"):
+        boats.append(events[6:])
     monkeypatch.setattr("meridian.collection.BYTES", 1 << 20)
+    with pytest.raises(meridian.Conflict, match="nothing of this part was written"):
+        boats.append([{"id": f"other {n}"} for n in range(4)] + events[:1])
+    boats.delete(filter="TRUE")
     events[6], events[7] = {"id": "x", "n": 1}, {"id": "x", "n": 2}
     with pytest.raises(meridian.Invalid, match="feature 8: .* of event 7:") as again:
         boats.append(pa.Table.from_pylist(events))

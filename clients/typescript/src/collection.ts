@@ -193,7 +193,7 @@ export class Collection<P = Properties> {
 
   /**
    * Writes a body in a format of the server, such as `text/csv` or `application/vnd.apache.arrow.stream`: all or nothing. A
-   * stream is sent once: a refusal for load or a lost answer is an error at once.
+   * stream or an iterator is sent once: a refusal for load or a lost answer is an error at once, which ends it.
    */
   appendBody(body: Body, type: string, options: AppendOptions = {}): Promise<Written> {
     return new Appender(this.http, this.name, options).body(body, type);

@@ -32,7 +32,9 @@ export interface RequestOptions {
 }
 
 /** What `fetch` sends: the name that browsers have for it, `BodyInit`, is not in Node. */
-export type Body = NonNullable<RequestInit['body']>;
+type Sent = NonNullable<RequestInit['body']>;
+/** A body of a request: what `fetch` sends, or texts and bytes of an async iterator. */
+export type Body = Sent | AsyncIterable<string | Uint8Array>;
 
 type Method = 'get' | 'put' | 'post' | 'patch' | 'delete';
 /** Paths of the API that have this method. */
@@ -136,11 +138,15 @@ export class Http {
    */
   async open<M extends Method, P extends Path<M>>(method: M, path: P, asked: RequestInput<M, P>, sending: SendOptions = {}): Promise<OpenResponse> {
     const { signal, repeatable = method === 'get' } = sending;
-    const once = Source.is(asked.body);
     const url = this.address(path, asked.path as Record<string, string> | undefined, asked.query as Parameters | undefined);
+    const source = asked.json === undefined && Source.is(asked.body) ? new Source(asked.body) : undefined;
     const until = Date.now() + this.#patience;
     for (let step = PAUSE_MS; ; step = Math.min(2 * step, PAUSE_MAX_MS)) {
-      const { response, watch, failure } = await this.#attempt(method.toUpperCase(), url, asked, sending);
+      const { response, watch, failure } = await this.#attempt(method.toUpperCase(), url, asked, sending, source).catch((error: unknown) => {
+        // Also where nothing was sent: the source is the request's from here on.
+        source?.end(error);
+        throw error;
+      });
       if (response?.ok) {
         this.#warn(response);
         return { response, watch };
@@ -148,13 +154,15 @@ export class Http {
       let wanted: number | undefined;
       let error: Error = failure ?? new Unreachable(`${this.url}: no answer`);
       if (response) {
+        // Before the refusal is read: a source that goes on would hold it up.
+        source?.end();
         const refused = await problemOf(response);
         watch.end();
         // Such a request was not begun, so that every method may be asked again. A damaged collection stays so.
-        if (![429, 503].includes(refused.status) || refused.kind === 'damaged' || once) throw refused;
+        if (![429, 503].includes(refused.status) || refused.kind === 'damaged' || source) throw refused;
         error = refused;
         wanted = seconds(response.headers.get('retry-after'));
-      } else if (!repeatable || once) throw error;
+      } else if (!repeatable || source) throw error;
       // With jitter, so that clients that were refused together do not come back together.
       const wait = (wanted ?? step) * (1 + Math.random() / 4);
       if (Date.now() + wait > until) throw error;
@@ -167,6 +175,7 @@ export class Http {
     url: string,
     asked: { json?: unknown; body?: Body | undefined; headers?: Record<string, string> | undefined },
     { signal, timeout = this.timeout }: SendOptions,
+    source: Source | undefined,
   ): Promise<{ response?: Response; watch: Watch; failure?: Error }> {
     signal?.throwIfAborted();
     const headers = { ...(await this.headers()), ...asked.headers };
@@ -174,11 +183,10 @@ export class Http {
     if (asked.json !== undefined) headers['content-type'] ??= 'application/json';
     // A header that cannot be sent is a TypeError here. `fetch` would have it look like a failure of the network.
     new Request(url, { method, headers });
-    const source = Source.is(body) ? new Source(body) : undefined;
     // `fetch` wants `duplex` beside a stream; the types of browsers lack it.
-    const sent = source ? { body: source.stream as Body, duplex: 'half' } : body === undefined ? {} : { body };
+    const sent = source ? { body: source.stream as Sent, duplex: 'half' as const } : body === undefined ? {} : { body: body as Sent };
     const watch = new Watch(signal, timeout);
-    if (source) source.watch = watch;
+    source?.under(watch);
     try {
       const init: RequestInit = { method, headers, ...sent, signal: watch.signal, redirect: 'error' };
       const response = await (this.options.fetch ?? globalThis.fetch)(url, init);

@@ -1,10 +1,11 @@
 // A server that answers as a test says: what a real one does only in trouble.
 import { createServer } from 'node:http';
 
-/** Answers requests by `answer(request, response, number)`; `seen` has method, url, headers and body of each. */
-export async function stub(answer) {
+/** Answers requests by `answer(request, response, number)`, `early` ones before their body; `seen` has method, url, headers and body of each. */
+export async function stub(answer, early = false) {
   const seen = [];
   const server = createServer(async (request, response) => {
+    if (early) answer(request, response, seen.length + 1);
     let body = '';
     try {
       for await (const piece of request) body += piece;
@@ -13,7 +14,7 @@ export async function stub(answer) {
       return;
     }
     seen.push({ method: request.method, url: request.url, headers: request.headers, body });
-    answer(request, response, seen.length);
+    if (!early) answer(request, response, seen.length);
   });
   await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
   const close = () =>

@@ -128,6 +128,51 @@ test('a stream or an async iterator is sent as a body, and once', async () => {
   }
 });
 
+test('a source is read until its request ends, and ended with it, once', async () => {
+  const chunks = 200_000;
+  // Neither waits between its parts.
+  const sources = [
+    (told) => {
+      const next = async () => (told.read++ < chunks ? { done: false, value: '1,2\n' } : { done: true, value: undefined });
+      return { [Symbol.asyncIterator]: () => ({ next, return: async () => (told.ended++, { done: true, value: undefined }) }) };
+    },
+    (told) => {
+      const pull = (controller) => (told.read++ < chunks ? controller.enqueue(Buffer.from('1,2\n')) : controller.close());
+      return new ReadableStream({ pull, cancel: () => void told.ended++ }, { highWaterMark: 0 });
+    },
+  ];
+  for (const source of sources) {
+    const enough = new AbortController();
+    const abort = (request) => request.once('data', () => enough.abort(new Error('enough')));
+    const ends = [
+      [(_, response) => refuse(response, 413, 'too-large'), { name: 'Problem', status: 413 }],
+      [(_, response) => response.destroy(), Unreachable],
+      [abort, { message: 'enough' }],
+      // Nothing is sent.
+      [() => assert.fail(), { message: 'enough' }],
+    ];
+    for (const [answer, error] of ends) {
+      const told = { read: 0, ended: 0 };
+      const server = await stub(answer, true);
+      const sent = connect(server.url).collection('c').appendBody(source(told), 'text/csv', { signal: enough.signal });
+      await assert.rejects(sent, error);
+      const { read } = told;
+      await server.close();
+      assert.ok(read < chunks, `${read} parts were read`);
+      assert.deepEqual(told, { read, ended: 1 });
+    }
+  }
+  // One that ended by itself is not ended again.
+  const told = { read: chunks - 1, ended: 0 };
+  await against(
+    (_, response) => say(response, receipt(1), 201),
+    async (db) => {
+      for (const source of sources) await db.collection('c').appendBody(source(told), 'text/csv');
+    },
+  );
+  assert.equal(told.ended, 0);
+});
+
 test('the pause of a source is not the silence of the server, which ends a request all the same', async () => {
   const slow = async function* () {
     yield 'lon,lat\n';

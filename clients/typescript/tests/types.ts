@@ -49,6 +49,8 @@ export async function accepted(): Promise<void> {
   await db.collection('any').append([{ type: 'Feature', geometry: null, properties: {} }, { lon: 1, lat: 2, whatever: [1] }]);
   await quakes.appendBody('lon,lat\n1,2\n', 'text/csv');
   await quakes.appendBody(new Blob(['lon,lat\n1,2\n']), 'text/csv');
+  await quakes.appendBody(new Blob(['lon,lat\n1,2\n']).stream(), 'text/csv');
+  await quakes.appendBody((async function* () { yield 'lon,lat\n'; yield new Uint8Array(); })(), 'text/csv');
   await quakes.update('a', { mag: null });
   const one: Event<Quake> | undefined = await quakes.get('a', { signal: AbortSignal.timeout(1000) });
   void one;
@@ -77,6 +79,8 @@ export function refused(problem: Problem): void {
   void quakes.append([{ type: 'Feature', geometry: null, properties: { mag: '1', place: 'x' } }]);
   // @ts-expect-error: a number is no body
   void quakes.appendBody(1, 'text/csv');
+  // @ts-expect-error: nor are numbers
+  void quakes.appendBody((async function* () { yield 1; })(), 'text/csv');
   // @ts-expect-error: no such transition
   void quakes.stream({ when: ['leave'] });
   // @ts-expect-error: no such medium

@@ -32,7 +32,8 @@ BROKEN = (urllib3.exceptions.HTTPError, pa.ArrowException, OSError, ValueError, 
 class Batches:
     """Record batches of an answer, in the order in which the server finds them.
 
-    Iterate over it, and close it (or use `with`) if you leave early: that stops the work on the server.
+    Iterate over it, and close it (or use `with`) if you leave early: that stops the work on the server. What is asked of it
+    then is `BrokenOff`.
     """
 
     schema: pa.Schema
@@ -40,7 +41,7 @@ class Batches:
 
     def __init__(self, answer: BaseHTTPResponse) -> None:
         self._answer = answer
-        self._closed = False
+        self._closed = self._ended = False
         try:
             self._reader = pa.ipc.open_stream(_source(answer))
         except (urllib3.exceptions.HTTPError, pa.ArrowException, OSError) as error:
@@ -52,13 +53,21 @@ class Batches:
         return self
 
     def __next__(self) -> pa.RecordBatch:
+        if self._ended:
+            raise StopIteration
+        if self._closed:
+            raise self._broken()
         try:
-            return self._reader.read_next_batch()
+            batch = self._reader.read_next_batch()
         except StopIteration:
             self._finish()
             raise
         except BROKEN as error:
             raise self._broken(error) from error
+        # One that was in the buffer when another thread closed it.
+        if self._closed:
+            raise self._broken()
+        return batch
 
     def _finish(self) -> None:
         # The last bytes say that the answer is complete, and free the connection for the next request.
@@ -68,6 +77,7 @@ class Batches:
             raise self._broken(error) from error
         if self._closed:
             raise self._broken()
+        self._ended = True
         self._answer.release_conn()
 
     def _broken(self, error: Exception | None = None) -> BrokenOff:

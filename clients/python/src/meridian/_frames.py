@@ -153,11 +153,15 @@ def _json(value: Any, field: str) -> Any:
         return None
     kind = getattr(getattr(value, "dtype", None), "kind", None)
     if kind is not None and getattr(value, "ndim", None):
-        return _json(value.tolist(), field)
+        # `tolist`, as `item` below, gives integers for instants and durations in nanoseconds.
+        return _json(list(value) if kind in "Mm" else value.tolist(), field)
     if kind in _SCALARS:
         return _json(_SCALARS[kind](value), field)
     if kind == "M":
         return None if value != value else str(value)
+    if isinstance(value, decimal.Decimal) and value.is_snan():
+        # It cannot even be compared.
+        raise ValueError(f"{field}: {value} is no number that can be kept")
     if isinstance(value, (float, decimal.Decimal)) and value != value:
         return None
     if isinstance(value, float) and math.isfinite(value):

@@ -13,7 +13,7 @@ from . import _arrow, _frames
 from ._conditions import Conditions, parameters
 from ._http import Http, Parameters
 from ._progress import Progress
-from .errors import Invalid, NotFound
+from .errors import NotFound, Problem
 from .live import Stream
 from .query import Density, Query
 
@@ -259,7 +259,7 @@ class Collection:
                     self._http.json("POST", self._path("items"), body=body, headers=headers, repeatable=True)
                 )
                 return
-            except Invalid as problem:
+            except Problem as problem:
                 if problem.status != 413 or form.rows(part) == 1:
                     raise problem._behind(before) from None
         for n, half in enumerate(form.halves(part)):

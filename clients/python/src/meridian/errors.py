@@ -85,16 +85,18 @@ class Problem(MeridianError):
     def __reduce__(self) -> tuple[Any, ...]:
         return (type(self), (self.status, dict(self.details), self.request_id))
 
-
-class Invalid(Problem):
-    """400, 413, 415, 422: the request, or an event of a write, has to be corrected."""
-
-    def _behind(self, events: int) -> Invalid:
-        """The same mistakes, of a body that `events` events precede."""
+    def _behind(self, events: int) -> Problem:
+        """The same problem, of a part of a body that `events` events precede."""
         details = _counted(self.details, events)
         if "errors" in details:
             details["errors"] = [_counted(mistake, events) for mistake in details["errors"]]
-        return Invalid(self.status, details, self.request_id)
+        if events and self.detail:
+            details["detail"] = str(details["detail"]).replace("nothing was written", "nothing of this part was written", 1)
+        return type(self)(self.status, details, self.request_id)
+
+
+class Invalid(Problem):
+    """400, 413, 415, 422: the request, or an event of a write, has to be corrected."""
 
 
 _NUMBERS = re.compile(
