@@ -132,7 +132,6 @@ function loadCollections(): void {
   work.run('open', async (signal) => {
     list = await api.collections(signal);
     listCollections(list);
-    document.body.classList.toggle('bare', !list.length);
     if (!list.length) view = { ...view, collection: '' };
     else if (!view.collection) view = { ...view, collection: best(list).id };
     openCollection();
@@ -143,6 +142,8 @@ function loadCollections(): void {
 function openCollection(): void {
   const id = view.collection;
   open = null;
+  // A server without collections has only files to ask.
+  document.body.classList.toggle('bare', !list.length && !files.source(id));
   live.stop();
   timeline.clear();
   work.cancelAll();

@@ -10,6 +10,9 @@ import { eye, icon } from './icon';
 import { add, activate, change, collectionsOf, move, remove, stackOf } from './stack';
 
 export class LayersRoom {
+  /** Whether a button of the list is held down: it must be there at the release, so the list stays as it is until then. */
+  private held = false;
+
   constructor(
     private readonly app: App,
     private readonly files: Files,
@@ -20,6 +23,10 @@ export class LayersRoom {
       select.value = '';
       if (value) app.update(add(app.view(), value));
     });
+    $('layers').addEventListener('pointerdown', () => (this.held = true));
+    // The click comes after the release, and its outcome is shown at once.
+    $('layers').addEventListener('click', () => (this.held = false), true);
+    for (const end of ['pointerup', 'pointercancel']) window.addEventListener(end, () => this.held && setTimeout(() => this.release()));
     $('size').addEventListener('change', () => app.update({ size: $<HTMLSelectElement>('size').value }));
     $('opacity').addEventListener('input', () => app.update({ opacity: Number($<HTMLInputElement>('opacity').value) / 100 }));
   }
@@ -40,8 +47,14 @@ export class LayersRoom {
     $('style-room').hidden = !served || (!schema.geometry && !numbers.length);
   }
 
+  private release(): void {
+    this.held = false;
+    this.show();
+  }
+
   /** Shows the layers, the uppermost first. */
   show(): void {
+    if (this.held) return;
     const view = this.app.view();
     const [layers, { active }] = [collectionsOf(view), stackOf(view)];
     const focus = document.activeElement instanceof HTMLElement ? document.activeElement.dataset : {};
