@@ -79,6 +79,12 @@ describe('the map page at its limits', { timeout: 900_000 }, () => {
       assert.match(await page.textContent('#overlay'), /Shapefile.*GTFS-Realtime/);
       assert.equal(await page.locator('#layers li').count(), 0, 'no layer without a name');
       for (const id of ['problem', 'add-condition', 'apply', 'embed', 'timeline']) assert.equal(await page.isVisible(`#${id}`), false, id);
+      // A file can be opened there too, and asked.
+      await page.setInputFiles('#file', { name: 'spots.csv', mimeType: 'text/csv', buffer: Buffer.from('lon,lat,time,size\n4,45,2026-01-01T00:00:00Z,1\n5,45,2026-01-02T00:00:00Z,2\n') });
+      await page.click('#layers .file .layer-name');
+      await page.waitForFunction(() => document.querySelector('#count').textContent === '2');
+      await page.waitForSelector('#table tbody tr[data-id]');
+      for (const id of ['count', 'add-condition', 'timeline']) assert.equal(await page.isVisible(`#${id}`), true, id);
       await page.unroute('**/session');
     }
     await page.unroute('**/collections?f=json');
