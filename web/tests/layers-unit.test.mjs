@@ -604,7 +604,7 @@ describe('the fields of a file', () => {
 it('a file has the schema that meridian load guesses', () => {
   // crates/formats/tests/formats/guesses.rs holds the loader against the same cases.
   const cases = JSON.parse(readFileSync(new URL('../../crates/formats/tests/formats/files/guesses.json', import.meta.url), 'utf8'));
-  for (const { name, lines, refused, properties: expected, place = 'geometry', id_is_a_field_too: both = false, note = '' } of cases) {
+  for (const { name, lines, refused, properties: expected, place = 'geometry', id_is_a_field_too: both = false, note = '', no_note: unwanted } of cases) {
     const content = files.read.readFile(lines.join('\n'));
     const refusal = files.load.refusalOf(content);
     if (refused) {
@@ -614,6 +614,7 @@ it('a file has the schema that meridian load guesses', () => {
     assert.equal(refusal, '', name);
     const notes = content.notes.map(files.notes.sayNote).join();
     assert.ok(notes.includes(note), `${name}: ${notes}`);
+    assert.ok(!unwanted || !notes.includes(unwanted), `${name}: ${notes}`);
     const schema = files.load.schemaOf(content);
     const [places, others] = [true, false].map((is) => Object.entries(schema.properties).filter(([, property]) => (property['x-ogc-role'] === 'primary-geometry') === is));
     assert.deepEqual(Object.fromEntries(others), expected, name);

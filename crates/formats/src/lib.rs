@@ -55,6 +55,7 @@ pub use read::{EventReader, reader, reader_of_bytes, reader_of_path};
 pub use reference::INPUT;
 pub use report::{RejectedEvent, Rejects, Report, SHOWN_MAX, Unread};
 pub use rest::RestFile;
+pub use rows::sniff;
 pub use write::{
     EventWriter, FeatureWriter, Features, GeoParquetError, GeoParquetWriter, WriteError, named_writer, writer,
 };

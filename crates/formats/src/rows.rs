@@ -268,8 +268,8 @@ impl QuotedEnd {
     }
 }
 
-/// Returns the likeliest delimiter of a header: the most frequent one outside quotes.
-fn sniff(header: &[u8]) -> u8 {
+/// Returns the likeliest delimiter of a table by its first line: the most frequent one outside quotes.
+pub fn sniff(header: &[u8]) -> u8 {
     let mut best = (0, b',');
     for delimiter in [b',', b'\t', b';', b'|'] {
         let mut in_quotes = false;

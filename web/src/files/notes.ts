@@ -113,7 +113,7 @@ function ofPlaces(column: string, texts: readonly string[], cells: boolean): Not
 }
 
 /** A note on a column of texts. */
-function ofTexts(column: string, texts: readonly string[], { isTime, cells }: Context): Note | null {
+function ofTexts(column: string, texts: readonly string[], { isTime, cells, wantsTime }: Context): Note | null {
   const time = mostly(texts, isTime);
   if (time !== undefined) {
     const others = new Set(texts.filter((text) => !isTime(text)));
@@ -131,13 +131,19 @@ function ofTexts(column: string, texts: readonly string[], { isTime, cells }: Co
     const zone = /%[HI]/.test(first) && !/%z|UTC|Z$/.test(first) ? ' --zone UTC' : '';
     return { column, text: `looks like times such as ${shorten(mostly(texts, passes) ?? '')}${rest}${or}`, options: `--date-format '${first}'${zone}${rest ? ' --invalid skip' : ''}` };
   }
-  return ofPlaces(column, texts, cells) ?? (texts.some(isTime) ? null : ofNamed(column, texts));
+  return ofPlaces(column, texts, cells) ?? (!wantsTime || texts.some(isTime) ? null : ofNamed(column, texts));
 }
+
+/** A time of day alone, such as 25:10:00, 12h05 or 1:05 PM. */
+const CLOCK = /^\d{1,2}[:h][\d:.,+\-m]*\D*$/i;
+/** Whether a pattern of days may read a text: one with the digits of a day and a year, and no time of day alone. */
+const mayBeDay = (text: string): boolean => (text.match(/\d/g) ?? []).length >= 3 && !CLOCK.test(text);
 
 /** A note on texts in no usual form of times, where the name of the column is that of one. */
 function ofNamed(column: string, texts: readonly string[]): Note | null {
-  if (!texts.length || !wordsOf(column).some((word) => /^(date|datetime|time|timestamp)$/.test(word))) return null;
-  return { column, text: `is named as a time, but texts such as “${shorten(texts[0])}” have no usual form of a day`, options: '', how: 'meridian load --date-format reads other forms' };
+  const example = mostly(texts, mayBeDay);
+  if (example === undefined || !wordsOf(column).some((word) => /^(date|datetime|time|timestamp)$/.test(word))) return null;
+  return { column, text: `is named as a time, but texts such as “${shorten(example)}” have no usual form of a day`, options: '', how: 'meridian load --date-format reads other forms' };
 }
 
 /** A note on times that are a field, where no column is the time of the events. */

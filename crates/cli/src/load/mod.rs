@@ -58,7 +58,7 @@ pub fn run(args: &LoadArgs) -> Result<(), Failure> {
     let mut left: Vec<&PathBuf> = args.files.iter().rev().collect();
     while let Some(path) = left.pop() {
         standing.set(&input_name::of(path), Counts::default());
-        let mut source = Source::open(path, format, options.layer.as_deref())?;
+        let mut source = Source::open(path, format, &options)?;
         // One file for all inputs: each line names its input.
         let rejects = rejects.as_ref().map(|r| r.of(&source.name));
         let options = ReadOptions { rejects, ..options.clone() };
@@ -194,9 +194,14 @@ impl LoadTarget<'_> {
 
 /// Refuses duplicate ids in a batch before a collection is created for it.
 fn different_ids(batch: &Batch) -> Result<(), Failure> {
-    let mut seen = std::collections::HashSet::new();
-    let twice = batch.ids().and_then(|ids| ids.iter().flatten().find(|id| !seen.insert(*id)));
-    twice.map_or(Ok(()), |id| Err(Failure::Bad(format!("the id {id:?} occurs twice in the input"))))
+    let mut seen = std::collections::HashMap::new();
+    for (id, event) in batch.ids().into_iter().flatten().zip(1..).filter_map(|(id, event)| Some((id?, event))) {
+        if let Some(first) = seen.insert(id, event) {
+            let why = format!("the id {id:?} occurs twice in the input: events {first} and {event} of those read");
+            return Err(Failure::Bad(why));
+        }
+    }
+    Ok(())
 }
 
 /// Events that were loaded, and events that an interrupted load had stored already.

@@ -25,7 +25,7 @@ pub fn run(
 ) -> Result<(), Failure> {
     let there = existing(args)?;
     for path in &args.files {
-        let mut source = Source::open(path, format, options.layer.as_deref())?;
+        let mut source = Source::open(path, format, options)?;
         let name = source.name.clone();
         if let Some(there) = &there {
             existing::tell(args, there, &mut source, options);

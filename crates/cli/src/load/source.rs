@@ -34,8 +34,9 @@ pub struct Source {
 }
 
 impl Source {
-    /// Opens a file, or standard input for `-`. `layer` is the one to read, if it is named.
-    pub fn open(path: &Path, format: Option<Format>, layer: Option<&str>) -> Result<Source, Failure> {
+    /// Opens a file, or standard input for `-`.
+    pub fn open(path: &Path, format: Option<Format>, options: &ReadOptions) -> Result<Source, Failure> {
+        let layer = options.layer.as_deref();
         let read = Arc::new(AtomicU64::new(0));
         let (name, size, raw): (String, Option<u64>, Box<dyn Read + Send>) = if path == Path::new("-") {
             (STANDARD_INPUT.to_owned(), None, Box::new(io::stdin()))
@@ -65,7 +66,7 @@ impl Source {
         }
         let head = &sample[..sample.len().min(64 << 10)];
         let format = format.map_or_else(|| detect(&input, head), Ok)?;
-        let input = input.with_format(Some(format), unit(format), head);
+        let input = input.with_format(Some(format), unit(format), head).with_delimiter(options.delimiter, head);
         let sample_is_all = sample.len() < SAMPLE_BYTES;
         // Decompressed data cannot be read from its end: it is read into memory, within limits.
         let in_place = size.is_some() && lies_plain(path) && (format.reads_in_place() || head.starts_with(ZIP));
@@ -157,7 +158,8 @@ fn detect(input: &InputName, head: &[u8]) -> Result<Format, Failure> {
 /// Returns the refusal of an input in a format that is not read, with the command that converts it.
 fn refusal(input: &InputName, head: &[u8]) -> Option<String> {
     let foreign = Format::foreign(&input.text, head)?;
-    let converts = input.clone().with_format(None, "line", head).insert(&foreign.conversion());
+    let ending = foreign.extension().filter(|_| Format::foreign(&input.text, &[]) != Some(foreign));
+    let converts = input.clone().with_format(None, "line", head).with_ending(ending).insert(&foreign.conversion());
     Some(format!("{input}: {} is not read: {converts}", foreign.name))
 }
 

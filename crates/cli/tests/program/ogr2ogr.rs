@@ -175,7 +175,7 @@ fn the_command_of_a_refusal_makes_a_file_that_is_loaded_with_its_places() {
 /// Returns the line in what a load said, from the command that decompresses its input, if there is one.
 fn line_of(said: &str) -> String {
     let line = said.lines().find(|line| line.contains("ogr2ogr ")).unwrap_or_else(|| panic!("no command: {said}"));
-    let start = ["gunzip ", "ogr2ogr "].iter().filter_map(|program| line.find(program)).min();
+    let start = ["gunzip ", "tr ", "ogr2ogr "].iter().filter_map(|program| line.find(program)).min();
     line[start.unwrap()..].replace("EPSG:CODE", "EPSG:25832")
 }
 
@@ -212,6 +212,14 @@ fn the_command_names_the_layer_the_archive_and_the_decompressed_file() {
         assert!(Command::new("gzip").args(["-k", &here(packed)]).status().unwrap().success());
     }
     std::fs::copy(here("two.csv.gz"), here("packed.csv")).unwrap();
+    for name in ["points.txt", "POINTS"] {
+        std::fs::copy(&two, here(name)).unwrap();
+    }
+    std::fs::copy(here("two.csv.gz"), here("P2.CSV.GZ")).unwrap();
+    std::fs::copy(here("two.csv.gz"), here("points.gz")).unwrap();
+    let pipes = std::fs::read_to_string(&two).unwrap().replace(',', "|");
+    std::fs::write(here("pipes.csv"), &pipes).unwrap();
+    std::fs::write(here("colons.txt"), pipes.replace('|', ":")).unwrap();
     let rivers = ["--layer", "it's rivers"];
     let cases: &[Case<'_>] = &[
         ("my layers.gpkg", None, &rivers, &["converted.fgb '", "my layers.gpkg' 'it'\\''s rivers'"]),
@@ -225,6 +233,13 @@ fn the_command_names_the_layer_the_archive_and_the_decompressed_file() {
         ("table.dat", None, &[], &["a part of ", "table.tab: MapInfo is not read"]),
         ("two.csv.gz", None, &[], &["gunzip -k "]),
         ("packed.csv", None, &[], &["gunzip -c < ", " > unpacked-packed.csv && ", "converted.fgb unpacked-packed.csv"]),
+        ("points.txt", None, &[], &["converted.fgb CSV:/"]),
+        ("POINTS", None, &[], &["converted.fgb CSV:/"]),
+        ("P2.CSV.GZ", None, &[], &["gunzip -c < ", " > unpacked-P2.CSV && ", "converted.fgb unpacked-P2.CSV"]),
+        ("points.gz", None, &[], &["gunzip -c < ", " > unpacked-points.csv && "]),
+        ("pipes.csv", None, &[], &["tr '|' '\\t' < ", " | ogr2ogr ", "CSV:/vsistdin/"]),
+        ("colons.txt", None, &["--delimiter", ":", "--format", "csv"], &["tr : '\\t' < "]),
+        ("-", Some("pipes.csv"), &[], &["tr '|' '\\t' | ogr2ogr "]),
         ("-", Some("two.csv"), &[], &["CSV:/vsistdin/"]),
         ("-", Some("two.csv.gz"), &[], &["gunzip -c | ogr2ogr ", "CSV:/vsistdin/"]),
         ("-", Some("utm.geojson"), &[], &[" /vsistdin/"]),
@@ -258,6 +273,12 @@ fn the_command_names_the_layer_the_archive_and_the_decompressed_file() {
         let loaded = meridian(&load).ended(0);
         assert!(loaded.out.contains("Point") && loaded.out.contains("made: 2 events in"), "{command}: {}", loaded.out);
     }
+    // GDAL knows some formats by the extension alone.
+    ogr(&["-f", "ODS", &here("rows.ods"), &two]);
+    assert!(Command::new("gzip").args(["-k", &here("rows.ods")]).status().unwrap().success());
+    std::fs::rename(here("rows.ods.gz"), here("odd")).unwrap();
+    let words = [" > unpacked-odd.ods && ogr2ogr ", " unpacked-odd.ods\n"];
+    meridian(&["load", "spots", &here("odd"), "--data", &here("none")]).ended(2).says(&words);
     // What no program reads from standard input is saved first, and what holds no layer asks for none.
     let bytes = std::fs::read(&layers).unwrap();
     let load = ["load", "spots", "-", "--data", &here("none"), "--layer", "roads"];

@@ -55,6 +55,15 @@ impl ForeignFormat {
     pub fn conversion(self) -> String {
         self.content.conversion()
     }
+
+    /// Returns the extension without which GDAL does not know a file of the format, if there is one.
+    pub fn extension(self) -> Option<&'static str> {
+        match self {
+            ODS => Some("ods"),
+            DBASE => Some("dbf"),
+            _ => None,
+        }
+    }
 }
 
 /// Returns the format of a file that is not read.

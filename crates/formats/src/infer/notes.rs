@@ -31,7 +31,8 @@ pub(super) fn of(
     let of_fields = columns.iter().filter(|column| !roles.contains(&column.name.as_str())).filter_map(|column| {
         let kind = schema.fields.get(schema.field_index(&column.name)?)?.kind;
         let may_be_time = wants_time && column.values == events;
-        let note = of_column(column, kind, may_be_time, has_own_shape)?;
+        let named = || of_named(column).filter(|_| wants_time);
+        let note = of_column(column, kind, may_be_time, has_own_shape).or_else(named)?;
         Some(format!("column {}: {note}", shorten(&column.name)))
     });
     let nothing = (no_time && no_place && time.is_none() && place.is_none()).then(|| nowhere(features));
@@ -76,7 +77,8 @@ fn of_column(column: &Column, kind: FieldType, may_be_time: bool, has_own_shape:
     match kinds {
         kinds::TEXT => of_texts(column, as_time),
         k if k & kinds::LOCAL_TIME != 0 && k & !TIMES == 0 && kept_as_text && column.plain == 0 => {
-            let dates = column.dates == column.values;
+            // A column without a value has a type of times, and no dates.
+            let dates = column.values > 0 && column.dates == column.values;
             Some(match as_time {
                 Some(option) if dates => format!("dates, kept as text: {option} takes them as the time"),
                 Some(option) => {
@@ -170,14 +172,30 @@ fn of_texts(column: &Column, as_time: Option<String>) -> Option<String> {
         let options = format!("--date-format '{first}'{other}{time}{zone}{skip}");
         return Some(format!("looks like times such as {example}{but}, kept as text: {options} reads them"));
     }
-    places::of_texts(column, &texts).or_else(|| {
-        // The user sees a time, and the map shows none.
-        let example = texts.first().filter(|_| is_named_as_time(&column.name)).map(|text| shorten(text))?;
-        Some(format!(
-            "named as a time, but texts such as {example:?} have no usual form of a day: kept as text: --date-format \
-             reads other forms"
-        ))
-    })
+    places::of_texts(column, &texts)
+}
+
+/// Returns the note on texts in no usual form of times, if the column is named as one: the user sees a time, and the
+/// map shows none.
+fn of_named(column: &Column) -> Option<String> {
+    let is_named = column.but_few_texts() == kinds::TEXT && is_named_as_time(&column.name);
+    let texts: Vec<&str> = column.texts.iter().map(|text| text.trim()).collect();
+    let example = shorten(mostly(&texts, may_be_day).filter(|_| is_named)?);
+    Some(format!(
+        "named as a time, but texts such as {example:?} have no usual form of a day: kept as text: --date-format reads \
+         other forms"
+    ))
+}
+
+/// Returns whether a pattern of days may read a text: one with the digits of a day and a year, and no time of day
+/// alone, such as 25:10:00, 12h05 or 1:05 PM.
+fn may_be_day(text: &str) -> bool {
+    let is_digit = |c: char| c.is_ascii_digit();
+    let rest = text.trim_start_matches(is_digit);
+    let is_clock = (1..=2).contains(&(text.len() - rest.len()))
+        && rest.starts_with([':', 'h', 'H'])
+        && !has_digit(rest[1..].trim_start_matches(|c: char| is_digit(c) || ":.,+-m".contains(c)));
+    text.chars().filter(|c| is_digit(*c)).count() >= 3 && !is_clock
 }
 
 fn is_named_as_time(name: &str) -> bool {

@@ -115,9 +115,14 @@ pub(super) fn placed(columns: &[Column]) -> Option<(Vec<&str>, String)> {
     let (x_option, y_option) = (shell(&lon.name), shell(&lat.name));
     let names = vec![lon.name.as_str(), lat.name.as_str()];
     if lon.trend.magnitude() > LONGITUDE.edge || lat.trend.magnitude() > LATITUDE.edge {
-        let columns = format!("-oo X_POSSIBLE_NAMES={x_option} -oo Y_POSSIBLE_NAMES={y_option}");
-        let line = ogr2ogr(&format!("{columns} -s_srs EPSG:CODE -t_srs EPSG:4326"), ONE_LAYER);
-        let note = format!("columns {x} and {y}: positions of a projected system, not taken: {line}");
+        let reads = if lon.cells {
+            let columns = format!("-oo X_POSSIBLE_NAMES={x_option} -oo Y_POSSIBLE_NAMES={y_option}");
+            ogr2ogr(&format!("{columns} -s_srs EPSG:CODE -t_srs EPSG:4326"), ONE_LAYER)
+        } else {
+            // GDAL makes places of two columns in text tables only.
+            "longitude and latitude in degrees are read as places".to_owned()
+        };
+        let note = format!("columns {x} and {y}: positions of a projected system, not taken: {reads}");
         return Some((names, note));
     }
     let bad: Vec<String> = [lon, lat]
@@ -230,7 +235,7 @@ mod tests {
     fn note(names: [&str; 2], numbers: [f64; 2]) -> Option<String> {
         let columns = [0, 1].map(|i| {
             let mut column = Column::new(names[i], false);
-            (column.kinds, column.values) = (kinds::FLOAT, 1);
+            (column.kinds, column.values, column.cells) = (kinds::FLOAT, 1, true);
             column.trend.note(numbers[i]);
             column
         });

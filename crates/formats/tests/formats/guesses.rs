@@ -30,6 +30,9 @@ fn a_file_has_the_schema_that_the_map_guesses() {
         if let Some(note) = case["note"].as_str() {
             assert!(guessed.notes.iter().any(|one| one.contains(note)), "{name}: {:?}", guessed.notes);
         }
+        if let Some(note) = case["no_note"].as_str() {
+            assert!(!guessed.notes.iter().any(|one| one.contains(note)), "{name}: {:?}", guessed.notes);
+        }
         let mut document = schema_json::to_json(&guessed.schema, "", "");
         let properties = document["properties"].as_object_mut().unwrap();
         if case["place"] != Value::Null {

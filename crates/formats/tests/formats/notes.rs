@@ -175,6 +175,10 @@ fn numbers_with_separators_and_projected_positions_are_said() {
     assert_eq!(depths.iter().flatten().collect::<Vec<_>>(), [0.5, 4.0, -0.5]);
     let text = "easting,northing\n392000.5,5820000\n392001.5,5820001\n";
     noted(text, &plain, &["projected", "X_POSSIBLE_NAMES=easting -oo Y_POSSIBLE_NAMES=northing"]);
+    // GDAL makes places of the columns of text tables only.
+    let notes = guess(Format::NdJson, r#"{"easting":392000.5,"northing":5820000}"#, &plain).notes;
+    assert!(notes.iter().any(|note| note.contains("positions of a projected system")), "{notes:?}");
+    assert!(notes.iter().all(|note| !note.contains("ogr2ogr")), "{notes:?}");
 }
 
 #[test]
@@ -350,4 +354,18 @@ fn fractions_beside_an_integer_of_too_many_digits_are_kept_as_text() {
         assert_eq!(notes_of(&other, &plain), Vec::<String>::new(), "{other}");
         assert_eq!(kind(&guess(Format::Csv, &other, &plain), "key"), expected, "{other}");
     }
+}
+
+#[test]
+fn a_column_of_times_without_a_zone_and_without_a_value_is_no_column_of_dates() {
+    let batch = arrow_array::RecordBatch::try_from_iter_with_nullable([
+        ("x", Arc::new(arrow_array::Float64Array::from(vec![2.5])) as arrow_array::ArrayRef, true),
+        ("start", Arc::new(arrow_array::TimestampMicrosecondArray::from(vec![None::<i64>])), true),
+    ])
+    .unwrap();
+    let mut stream = arrow_ipc::writer::StreamWriter::try_new(Vec::new(), &batch.schema()).unwrap();
+    stream.write(&batch).unwrap();
+    let bytes = Cursor::new(stream.into_inner().unwrap());
+    let notes = infer(Format::Arrow, Box::new(bytes), &ReadOptions::default()).unwrap().notes;
+    assert!(notes.iter().any(|note| note.starts_with("column start: times without a zone, kept as text")), "{notes:?}");
 }
