@@ -303,6 +303,7 @@ fn an_id_that_occurs_twice_is_named_with_both_events() {
     let folder = tempfile::tempdir().unwrap();
     let table = folder.path().join("twice.csv");
     std::fs::write(&table, "lon,lat,mmsi\n1,1,5\n2,2,6\n3,3,5\n").unwrap();
-    let load = ["load", "ships", text(&table), "--id", "mmsi", "--data", text(&folder.path().join("data"))];
+    let data = folder.path().join("data");
+    let load = ["load", "ships", text(&table), "--id", "mmsi", "--data", text(&data)];
     meridian(&load).ended(1).says(&["the id \"5\" occurs twice in the input: events 1 and 3 of those read"]);
 }
